@@ -1,0 +1,122 @@
+"""What the engine tells the recorder: everything that happens around the replaceable parts."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import pagedlab
+from pagedlab.engine.request import Request
+from pagedlab.engine.runner import ScheduledRequest
+from pagedlab.engine.scheduler import SchedulerOutput
+from pagedlab.trace import events as ev
+from pagedlab.trace.recorder import Recorder, source_of
+
+
+class EngineEvents:
+    """Emits a run's events, or nothing at all where ``recorder`` is None.
+
+    Each event names the part that did the thing (``by``), not this class: a learner's scheduler shows as theirs.
+    """
+
+    def __init__(self, recorder: Recorder | None, tokenizer: Any) -> None:
+        self.recorder = recorder
+        self._piece = tokenizer.piece
+
+    def emit(self, event: type[ev.Event], by: Callable[..., Any], **fields: Any) -> None:
+        if self.recorder is not None:
+            self.recorder.emit(event(source=source_of(by), **fields))
+
+    def arrived(self, request: Request, by: Callable[..., Any]) -> None:
+        if self.recorder is not None:
+            self.emit(
+                ev.RequestArrived,
+                by,
+                request_id=request.request_id,
+                token_ids=tuple(request.all_token_ids),
+                texts=tuple(map(self._piece, request.all_token_ids)),
+                max_tokens=request.sampling_params.max_tokens,
+            )
+
+    def refused(self, request_id: str, reason: str, max_tokens: int, by: Callable[..., Any]) -> None:
+        self.emit(ev.RequestArrived, by, request_id=request_id, token_ids=(), texts=(), max_tokens=max_tokens)
+        self.emit(ev.RequestRefused, by, request_id=request_id, reason=reason)
+
+    def scheduled(self, output: SchedulerOutput, by: Callable[..., Any]) -> None:
+        """Who was thrown out, then who came in (in scheduling order)."""
+        for request in output.preempted:
+            self.emit(ev.RequestPreempted, by, request_id=request.request_id)
+        for request in output.admitted:
+            self.emit(
+                ev.RequestAdmitted,
+                by,
+                request_id=request.request_id,
+                num_computed_tokens=request.num_computed_tokens,
+            )
+
+    def written(self, batch: list[ScheduledRequest]) -> None:
+        if self.recorder is None:
+            return
+        for part in batch:
+            source = source_of(part.table.slot_mapping)
+            for position in range(part.start, part.end):
+                block_id, offset = part.table.locate(position)
+                token_id = part.token_ids[position]
+                self.recorder.emit(
+                    ev.SlotWritten(
+                        request_id=part.request_id,
+                        token_id=token_id,
+                        text=self._piece(token_id),
+                        position=position,
+                        block_id=block_id,
+                        offset=offset,
+                        source=source,
+                    )
+                )
+
+    def sampled(self, request: Request, token_id: int, by: Callable[..., Any]) -> None:
+        if self.recorder is not None:
+            self.emit(
+                ev.TokenSampled,
+                by,
+                request_id=request.request_id,
+                position=request.num_tokens,
+                token_id=token_id,
+                text=self._piece(token_id),
+            )
+
+
+def trace_header(model: Any, config: Any, num_blocks: int, max_model_len: int) -> dict[str, Any]:
+    """Where and with which settings a run happens; see :class:`pagedlab.trace.Trace` for the keys."""
+    try:
+        from triton import __version__ as triton_version
+    except ImportError:  # Triton exists on Linux only
+        triton_version = None
+    cuda = model.device.type == "cuda"
+    capability = torch.cuda.get_device_capability(model.device) if cuda else None
+    shape = {
+        name: getattr(model.config, name) for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_size")
+    }
+    return {
+        "schema": ev.SCHEMA_VERSION,
+        "pagedlab": pagedlab.__version__,
+        "torch": torch.__version__,
+        "triton": triton_version,
+        "device": device_name(model.device),
+        "compute_capability": f"{capability[0]}.{capability[1]}" if capability else None,
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "model": model.config.name,
+        "model_shape": shape | {"bytes_per_element": model.dtype.itemsize},
+        "config": dataclasses.asdict(config) | {"num_blocks": num_blocks, "max_model_len": max_model_len},
+        "seed": config.seed,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "live": True,
+    }
+
+
+def device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type.upper()

@@ -1,0 +1,487 @@
+"""The engine: requests in, one step at a time, tokens out."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from pagedlab.attention import KVPool, paged_attention
+from pagedlab.engine import snapshot as snapshots
+from pagedlab.engine.config import EngineConfig
+from pagedlab.engine.events import EngineEvents, device_name, trace_header
+from pagedlab.engine.pool_size import plan_pool
+from pagedlab.engine.request import CompletionOutput, Request, RequestOutput, SamplingParams
+from pagedlab.engine.runner import ModelRunner, ScheduledRequest
+from pagedlab.engine.sampling import sample
+from pagedlab.engine.scheduler import Scheduler, SchedulerOutput
+from pagedlab.errors import PagedlabError
+from pagedlab.kv.block_pool import BlockPool
+from pagedlab.kv.block_table import BlockTable
+from pagedlab.kv.manager import KVCacheManager
+from pagedlab.kv.observed import ObservedBlockPool, ObservedKVCacheManager
+from pagedlab.model.weights import load_model
+from pagedlab.trace import events as ev
+from pagedlab.trace.recorder import Recorder, Trace
+
+Prompt = str | Sequence[int]
+
+
+class LLM:
+    """A language model over a paged KV pool.
+
+    model: "smollm2", "tiny-random", a local Hugging Face folder, a hub name, or another ``LLM``, to share its weights.
+    device: None takes CUDA where there is one.
+    dtype: None is float32 on a CPU; on a GPU bfloat16 where it has that, else float16.
+    record: keep every event in :attr:`trace`, for the labs.
+    knobs: see :class:`EngineConfig`.
+
+    A learner's parts replace ours. These make the part (a class will do): ``block_pool(num_gpu_blocks,
+    enable_caching)``, ``kv_cache_manager(block_pool, block_size, max_model_len, enable_caching)``,
+    ``scheduler(kv_cache_manager, max_num_seqs=, max_num_batched_tokens=, max_model_len=)``. ``attention`` is called
+    like ``pagedlab.attention.paged_attention``.
+
+    Source: vLLM ``entrypoints/llm.py`` and ``v1/engine/``, here in one process and synchronous.
+    """
+
+    def __init__(
+        self,
+        model: str | LLM = "smollm2",
+        *,
+        device: str | None = None,
+        dtype: torch.dtype | str | None = None,
+        record: bool = False,
+        block_pool: Callable[..., Any] = BlockPool,
+        kv_cache_manager: Callable[..., Any] = KVCacheManager,
+        scheduler: Callable[..., Any] = Scheduler,
+        attention: Callable[..., torch.Tensor] = paged_attention,
+        **knobs: Any,
+    ) -> None:
+        self.config = k = _config(knobs)
+        if isinstance(model, LLM):
+            self.model, self.tokenizer = model.model, model.tokenizer
+        else:
+            device = _choose_device(device)
+            self.model, self.tokenizer = load_model(
+                model, device=device, dtype=_choose_dtype(dtype, device), seed=k.seed
+            )
+        c = self.model.config
+        self.max_model_len = min(k.max_model_len or c.max_model_len, c.max_model_len)
+        self.pool_budget = plan_pool(self.model, k, self.max_model_len)
+        self.num_blocks = self.pool_budget.num_blocks
+        self.parts = {
+            "block_pool": block_pool,
+            "kv_cache_manager": kv_cache_manager,
+            "scheduler": scheduler,
+            "attention": attention,
+        }
+
+        self.recorder: Recorder | None = None
+        if record:
+            self.recorder = Recorder(trace_header(self.model, k, self.num_blocks, self.max_model_len))
+        self.events = EngineEvents(self.recorder, self.tokenizer)
+
+        self.kv_pool = KVPool(
+            c.num_layers,
+            self.num_blocks,
+            k.block_size,
+            c.num_kv_heads,
+            c.head_size,
+            self.model.dtype,
+            self.model.device,
+        )
+        self.block_pool = block_pool(self.num_blocks, k.enable_prefix_caching)
+        if self.recorder:
+            self.block_pool = ObservedBlockPool(self.block_pool, k.block_size, self.recorder)
+        self.kv_cache_manager = kv_cache_manager(
+            self.block_pool, k.block_size, self.max_model_len, k.enable_prefix_caching
+        )
+        if self.recorder:
+            self.kv_cache_manager = ObservedKVCacheManager(self.kv_cache_manager, self.block_pool, self.recorder)
+        limits = {
+            "max_num_seqs": k.max_num_seqs,
+            "max_num_batched_tokens": k.max_num_batched_tokens,
+            "max_model_len": self.max_model_len,
+        }
+        self.scheduler = scheduler(self.kv_cache_manager, **limits)
+        self.runner = ModelRunner(self.model, self.kv_pool, attention, **limits)
+
+        self.requests: dict[str, Request] = {}  # unfinished ones
+        self.tables: dict[str, BlockTable] = {}  # of running requests: what the model reads
+        self.groups: dict[str, _Group] = {}  # prompts whose output is not complete
+        self.step_count = 0
+        self.num_requests = 0
+        self.inputs: list[tuple[int, str, tuple, dict]] = []  # asked from outside: after which step, what
+
+    # ------------------------------------------------------------------------------------------------- requests
+
+    def add_request(
+        self,
+        prompt: Prompt,
+        sampling_params: SamplingParams | None = None,
+        *,
+        request_id: str | None = None,
+        salt: str = "",
+    ) -> str:
+        """Queue a prompt (text or token ids). Returns its id: A, B, C … unless ``request_id`` gives one.
+
+        Requests with different ``salt`` share no cached prefix. Raises PagedlabError, and queues nothing, for a
+        prompt that can never run here: empty, with unknown token ids, beyond the context, or larger than the whole
+        pool.
+        """
+        params = sampling_params or SamplingParams()
+        token_ids = self._encode(prompt)
+        request_id = request_id if request_id is not None else _letters(self.num_requests)
+        if request_id in self.groups:
+            raise PagedlabError(f"There is already an unfinished request {request_id!r}; give another request_id.")
+        self._check_fits(token_ids, params, request_id)
+        self._log("add_request", token_ids, params, request_id=request_id, salt=salt)
+
+        group = _Group(request_id, prompt if isinstance(prompt, str) else None, token_ids)
+        for i in range(params.n):
+            request = Request(
+                request_id if params.n == 1 else f"{request_id}/{i}",
+                token_ids,
+                params,
+                block_size=self.config.block_size,
+                enable_caching=self.config.enable_prefix_caching,
+                salt=salt,
+                seed=(params.seed if params.seed is not None else self.config.seed + self.num_requests) + i,
+            )
+            group.children.append(request)
+            self.requests[request.request_id] = request
+            self.events.arrived(request, self.add_request)
+            self.scheduler.add_request(request)
+            self.events.emit(ev.RequestQueued, self.scheduler.add_request, request_id=request.request_id)
+        self.groups[request_id] = group
+        self.num_requests += 1
+        return request_id
+
+    def abort_request(self, request_id: str) -> None:
+        """End a request now and free its blocks. Raises PagedlabError for an unknown id."""
+        if request_id not in self.groups:
+            unfinished = ", ".join(self.groups) or "none"
+            raise PagedlabError(f"There is no unfinished request {request_id!r}; unfinished are: {unfinished}.")
+        self._log("abort_request", request_id)
+        for request in self.groups.pop(request_id).children:
+            if self.scheduler.abort(request.request_id):
+                self._forget(request, self.scheduler.abort)
+
+    def has_unfinished_requests(self) -> bool:
+        return self.scheduler.has_unfinished_requests()
+
+    def generate(
+        self,
+        prompts: Prompt | Sequence[Prompt],
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
+        *,
+        use_tqdm: bool = False,
+    ) -> list[RequestOutput]:
+        """Run one prompt or several to their end; outputs in the prompts' order. Params: one for all, or one each.
+
+        Every prompt is checked before the first one is queued. On an error or Ctrl-C those unfinished are aborted, so
+        that the engine stays usable.
+        """
+        if isinstance(prompts, str) or (len(prompts) > 0 and isinstance(prompts[0], int)):
+            prompts = [prompts]
+        if not isinstance(sampling_params, (list, tuple)):
+            sampling_params = [sampling_params] * len(prompts)
+        if len(sampling_params) != len(prompts):
+            raise PagedlabError(
+                f"{len(prompts)} prompts but {len(sampling_params)} sampling_params; give one for all, or one for each."
+            )
+        params = [p or SamplingParams() for p in sampling_params]
+        for prompt, p in zip(prompts, params, strict=True):
+            self._check_fits(self._encode(prompt), p)
+        done: dict[str, RequestOutput] = {}
+        ids: list[str] = []
+        try:
+            with _progress(len(prompts), use_tqdm) as progress:
+                for prompt, p in zip(prompts, params, strict=True):
+                    ids.append(self.add_request(prompt, p))
+                idle = 0
+                while len(done) < len(ids):
+                    outputs = self.step()
+                    finished = [output for output in outputs if output.finished and output.request_id in ids]
+                    idle = 0 if outputs or self.tables else idle + 1
+                    if idle > 10:
+                        raise PagedlabError("The scheduler ran nobody for 10 steps, though requests wait.")
+                    done |= {output.request_id: output for output in finished}
+                    progress.update(len(finished))
+        finally:
+            for request_id in ids:
+                if request_id in self.groups:
+                    self.abort_request(request_id)
+        return [done[request_id] for request_id in ids]
+
+    def chat(self, messages: Sequence[dict[str, str]], sampling_params: SamplingParams | None = None) -> RequestOutput:
+        """Answer a conversation, ``[{"role": "user", "content": "…"}]``, put into the model's chat template."""
+        return self.generate(self.tokenizer.chat(list(messages)), sampling_params)[0]
+
+    # ---------------------------------------------------------------------------------------------------- steps
+
+    def step(self) -> list[RequestOutput]:
+        """One step: schedule, run the model once, sample. Returns the outputs of the prompts that got a token in it.
+
+        Does nothing, and returns an empty list, where there is nothing to do.
+        """
+        if not self.has_unfinished_requests():
+            return []
+        self.step_count += 1
+        started = time.perf_counter()
+        self.events.emit(ev.StepStarted, self.step, step=self.step_count)
+        output = self.scheduler.schedule()
+        self._apply_schedule(output)
+        batch = self._batch(output)
+        sampled = self._run(batch) if batch else {}
+        finished = self.scheduler.update_from_output(output, sampled, self._is_stop)
+        outputs = self._outputs(sampled)
+        for request in finished:
+            self._forget(request, self.scheduler.update_from_output)
+        self.events.emit(
+            ev.StepEnded,
+            self.step,
+            step=self.step_count,
+            num_tokens=sum(output.num_scheduled_tokens.values()),
+            seconds=time.perf_counter() - started,
+            device=self.device_name,
+        )
+        return outputs
+
+    def _apply_schedule(self, output: SchedulerOutput) -> None:
+        """Bring the tables that the model reads up to date with what the scheduler decided."""
+        self.events.scheduled(output, self.scheduler.schedule)
+        for request in output.preempted:
+            del self.tables[request.request_id]
+        for request in output.admitted:
+            self.tables[request.request_id] = BlockTable(self.config.block_size)
+        for request_id, block_ids in output.new_block_ids.items():
+            self.tables[request_id].append(block_ids)
+
+    def _batch(self, output: SchedulerOutput) -> list[ScheduledRequest]:
+        batch = []
+        for request_id, num_tokens in output.num_scheduled_tokens.items():
+            request = self.requests[request_id]
+            start = request.num_computed_tokens
+            batch.append(
+                ScheduledRequest(request_id, request.all_token_ids, start, start + num_tokens, self.tables[request_id])
+            )
+        return batch
+
+    def _run(self, batch: list[ScheduledRequest]) -> dict[str, int]:
+        """Run the model over the batch; sample for every request whose tokens are then all computed."""
+        logits = self.runner.run(batch)
+        self.events.written(batch)
+        rows = [row for row, part in enumerate(batch) if part.end == len(part.token_ids)]
+        requests = [self.requests[batch[row].request_id] for row in rows]
+        tokens = sample(
+            logits[rows],
+            [request.sampling_params for request in requests],
+            [request.seed for request in requests],
+            [request.num_tokens for request in requests],
+        )
+        for request, token in zip(requests, tokens, strict=True):
+            self.events.sampled(request, token, sample)
+        return {request.request_id: token for request, token in zip(requests, tokens, strict=True)}
+
+    def _is_stop(self, request: Request) -> bool:
+        """End of text, or a stop string in the output so far (the text will end before it)."""
+        params = request.sampling_params
+        if not params.ignore_eos and request.all_token_ids[-1] in self.tokenizer.eos_token_ids:
+            return True
+        if params.stop:
+            text = self.tokenizer.decode(request.output_token_ids)
+            places = [place for place in (text.find(s) for s in params.stop) if place >= 0]
+            if places:
+                request.stop_at = min(places)
+                return True
+        return False
+
+    def _outputs(self, sampled: dict[str, int]) -> list[RequestOutput]:
+        """The outputs of prompts that got a token; complete ones leave the engine."""
+        touched = [g for g in self.groups.values() if any(r.request_id in sampled for r in g.children)]
+        outputs = [self._output(group) for group in touched]
+        for output in outputs:
+            if output.finished:
+                del self.groups[output.request_id]
+        return outputs
+
+    def _output(self, group: _Group) -> RequestOutput:
+        completions = []
+        for index, request in enumerate(group.children):
+            token_ids = request.output_token_ids
+            text = self.tokenizer.decode([t for t in token_ids if t not in self.tokenizer.eos_token_ids])
+            completions.append(CompletionOutput(index, text[: request.stop_at], token_ids, request.finish_reason))
+        num_cached = group.children[0].num_cached_tokens
+        return RequestOutput(group.request_id, group.prompt, group.prompt_token_ids, completions, num_cached)
+
+    def _forget(self, request: Request, by: Callable[..., Any]) -> None:
+        self.tables.pop(request.request_id, None)
+        del self.requests[request.request_id]
+        self.events.emit(ev.RequestFinished, by, request_id=request.request_id, reason=request.finish_reason)
+
+    # ------------------------------------------------------------------------------ edits, time travel and trace
+
+    def remap(self, request_id: str, logical_block: int, block_id: int) -> None:
+        """Point one entry of a running request's table at another physical block: the model goes on with what lies
+        there.
+
+        Only what the model reads changes; the manager still owns the blocks it gave, so nothing is lost when the
+        request ends. The trace is marked as edited. Raises PagedlabError for an entry or a block that does not exist.
+        """
+        table = self.tables.get(request_id)
+        if table is None:
+            running = ", ".join(self.tables) or "none"
+            raise PagedlabError(f"Request {request_id!r} is not running; running are: {running}.")
+        if not 0 <= logical_block < len(table):
+            raise PagedlabError(
+                f"Request {request_id!r} has logical blocks 0 to {len(table) - 1}, not {logical_block}."
+            )
+        if not 0 <= block_id < self.num_blocks:
+            raise PagedlabError(f"There is no physical block #{block_id}; the pool has #0 to #{self.num_blocks - 1}.")
+        self._log("remap", request_id, logical_block, block_id)
+        old = table.block_ids[logical_block]
+        table.block_ids[logical_block] = block_id
+        self.events.emit(
+            ev.TableEdited,
+            self.remap,
+            request_id=request_id,
+            logical_block=logical_block,
+            old_block_id=old,
+            new_block_id=block_id,
+        )
+
+    def snapshot(self) -> snapshots.Snapshot:
+        """Everything that a step can change, the bytes in used and cached blocks included."""
+        return snapshots.take(self)
+
+    def restore(self, snapshot: snapshots.Snapshot) -> None:
+        """Undo everything since ``snapshot``, the trace included. A snapshot can be restored more than once."""
+        snapshots.restore(self, snapshot)
+
+    def rerun(self, upto_step: int, **changes: Any) -> LLM:
+        """A second engine on the same weights that got the same inputs and ran to ``upto_step``.
+
+        ``changes``: other knobs or parts. Raises PagedlabError where the engine keeps no trace (``record=True``).
+        """
+        _ = self.trace
+        return snapshots.rerun(self, upto_step, changes)
+
+    @property
+    def trace(self) -> Trace:
+        """Every event so far. Raises PagedlabError where the engine was made without ``record=True``."""
+        if self.recorder is None:
+            raise PagedlabError("This engine keeps no trace. Make it with LLM(..., record=True).")
+        return self.recorder.trace
+
+    @property
+    def device_name(self) -> str:
+        """ "CPU", or the GPU's name."""
+        return device_name(self.model.device)
+
+    def _log(self, name: str, *args: Any, **kwargs: Any) -> None:
+        if self.recorder:  # an engine that nobody watches keeps no growing list
+            self.inputs.append((self.step_count, name, args, kwargs))
+
+    # ----------------------------------------------------------------------------------------------- bad input
+
+    def _encode(self, prompt: Prompt) -> list[int]:
+        ids = self.tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
+        vocab_size = self.model.config.vocab_size
+        for i in ids:
+            if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < vocab_size:
+                raise PagedlabError(f"Token id {i!r} is not in the vocabulary; allowed are 0 to {vocab_size - 1}.")
+        return ids
+
+    def _check_fits(self, token_ids: list[int], params: SamplingParams, request_id: str | None = None) -> None:
+        """Raises PagedlabError for a request that could never finish here; a named one is told to the trace as
+        refused."""
+        reason = self._why_never(token_ids, params)
+        if reason:
+            if request_id is not None:
+                self.events.refused(request_id, reason, params.max_tokens, self.add_request)
+            raise PagedlabError(reason)
+
+    def _why_never(self, token_ids: list[int], params: SamplingParams) -> str | None:
+        n, block_size = len(token_ids), self.config.block_size
+        if n == 0:
+            return "The prompt is empty; give at least one token."
+        if n >= self.max_model_len:
+            return (
+                f"The prompt has {n} tokens; max_model_len is {self.max_model_len}, which leaves room for at most "
+                f"{self.max_model_len - 1}. Shorten the prompt."
+            )
+        # The token sampled last is never written, so it needs no slot.
+        needed = -(-(min(n + params.max_tokens, self.max_model_len) - 1) // block_size)
+        if needed > self.num_blocks - 1:
+            return (
+                f"The pool is too small: this request may need {needed} blocks ({n} prompt tokens and up to "
+                f"{params.max_tokens} new ones, {block_size} a block), and there are {self.num_blocks - 1} besides "
+                "the null block. Lower max_tokens, or give it more memory (gpu_memory_utilization, device_memory) "
+                "or blocks (num_gpu_blocks_override)."
+            )
+        return None
+
+
+@dataclass
+class _Group:
+    """A prompt and the requests that answer it, one for each of its ``n`` answers."""
+
+    request_id: str
+    prompt: str | None
+    prompt_token_ids: list[int]
+    children: list[Request] = dataclasses.field(default_factory=list)
+
+
+def _letters(number: int) -> str:
+    """0, 1, … as A, B, … Z, AA, AB, …: names short enough to stand on a block."""
+    name = ""
+    number += 1
+    while number:
+        number, letter = divmod(number - 1, 26)
+        name = chr(ord("A") + letter) + name
+    return name
+
+
+def _config(knobs: dict[str, Any]) -> EngineConfig:
+    allowed = [field.name for field in dataclasses.fields(EngineConfig)]
+    unknown = [name for name in knobs if name not in allowed]
+    if unknown:
+        raise PagedlabError(f"Unknown knob {', '.join(unknown)}. Knobs are: {', '.join(allowed)}.")
+    return EngineConfig(**knobs)
+
+
+def _choose_device(device: str | None) -> str:
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        kind = torch.device(device).type
+    except RuntimeError:
+        kind = ""
+    if kind not in ("cpu", "cuda"):
+        raise PagedlabError(f"Unknown device {device!r}; allowed are cpu, cuda, cuda:0 and the like.")
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise PagedlabError(f"device is {device!r}, but torch sees no CUDA device. `pagedlab doctor` says more.")
+    return device
+
+
+def _choose_dtype(dtype: torch.dtype | str | None, device: str) -> torch.dtype:
+    if dtype is None:
+        if not device.startswith("cuda"):
+            return torch.float32
+        return torch.bfloat16 if torch.cuda.get_device_capability(device) >= (8, 0) else torch.float16
+    names = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+    chosen = names.get(dtype) if isinstance(dtype, str) else dtype
+    if chosen not in names.values():
+        raise PagedlabError(f"dtype is {dtype!r}; allowed are {', '.join(names)}.")
+    return chosen
+
+
+def _progress(total: int, show: bool) -> Any:
+    from tqdm.auto import tqdm
+
+    return tqdm(total=total, unit="request", desc="generate", disable=not show)

@@ -1,0 +1,43 @@
+"""From logits to a token.
+
+Randomness belongs to a request: its seed and the token's position decide the draw, and nothing else does. So a run
+can be replayed, branched and undone, and a request gives the same answer alone, in a batch, and after a preemption.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+
+from pagedlab.engine.request import SamplingParams
+
+
+def sample(logits: torch.Tensor, params: list[SamplingParams], seeds: list[int], positions: list[int]) -> list[int]:
+    """One token id for each row of ``logits`` [requests, vocabulary] (float32)."""
+    tokens = logits.argmax(dim=-1).tolist()
+    for row, (p, seed, position) in enumerate(zip(params, seeds, positions, strict=True)):
+        if p.temperature > 0:
+            probabilities = _probabilities(logits[row], p).cpu()
+            tokens[row] = int(torch.multinomial(probabilities, 1, generator=_generator(seed, position)))
+    return tokens
+
+
+def _probabilities(logits: torch.Tensor, params: SamplingParams) -> torch.Tensor:
+    """[vocabulary] after temperature, top-k and top-p, in this order."""
+    logits = (logits - logits.max()) / params.temperature  # shifted first: a tiny temperature must not overflow
+    if 0 < params.top_k < logits.numel():
+        smallest_kept = torch.topk(logits, params.top_k).values[-1]
+        logits = logits.masked_fill(logits < smallest_kept, float("-inf"))
+    probabilities = torch.softmax(logits, dim=-1)
+    if params.top_p < 1:
+        ordered, index = probabilities.sort(descending=True)
+        # Keep a token if those before it have not reached top_p: the first one always stays.
+        ordered[ordered.cumsum(-1) - ordered >= params.top_p] = 0
+        probabilities = torch.zeros_like(probabilities).scatter(-1, index, ordered)
+    return probabilities
+
+
+def _generator(seed: int, position: int) -> torch.Generator:
+    digest = hashlib.sha256(f"{seed}:{position}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)

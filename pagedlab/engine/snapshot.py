@@ -1,0 +1,75 @@
+"""Time travel: keep a moment of the engine, go back to it, or live it again in a second engine."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from pagedlab.engine.llm import LLM
+
+# What a step can change, besides the pool's bytes. The model's weights and the buffers are not among it.
+STEP_STATE = (
+    "block_pool",
+    "kv_cache_manager",
+    "scheduler",
+    "requests",
+    "tables",
+    "groups",
+    "step_count",
+    "num_requests",
+    "inputs",
+)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A moment of the engine. ``data``: the bytes of ``block_ids``, [layers, 2, blocks, block size, KV heads, head
+    size]."""
+
+    state: dict[str, Any]
+    block_ids: list[int]
+    data: torch.Tensor
+    num_events: int
+
+
+def take(llm: LLM) -> Snapshot:
+    """Blocks that nobody owns and that cannot be hit hold nothing anybody will read: their bytes stay out."""
+    ids = [b.block_id for b in llm.block_pool.blocks if b.ref_cnt > 0 or b.block_hash is not None]
+    state = {name: getattr(llm, name) for name in STEP_STATE}
+    num_events = len(llm.trace.events) if llm.recorder else 0
+    return Snapshot(_copy(state, llm), ids, llm.kv_pool.data[:, :, ids].clone(), num_events)
+
+
+def restore(llm: LLM, snapshot: Snapshot) -> None:
+    for name, value in _copy(snapshot.state, llm).items():
+        setattr(llm, name, value)
+    llm.kv_pool.data[:, :, snapshot.block_ids] = snapshot.data
+    if llm.recorder:
+        llm.trace.truncate(snapshot.num_events)
+
+
+def rerun(llm: LLM, upto_step: int, changes: dict[str, Any]) -> LLM:
+    """A new engine on the same weights, given the same inputs after the same steps, run to ``upto_step``."""
+    knobs = dataclasses.asdict(llm.config) | llm.parts | changes
+    twin = type(llm)(llm, record=True, **knobs)
+
+    def run_to(step: int) -> None:
+        while twin.step_count < step and twin.has_unfinished_requests():
+            twin.step()
+
+    for step, name, args, kwargs in llm.inputs:
+        if step <= upto_step:
+            run_to(step)
+            getattr(twin, name)(*args, **kwargs)
+    run_to(upto_step)
+    return twin
+
+
+def _copy(state: dict[str, Any], llm: LLM) -> dict[str, Any]:
+    """A deep copy that shares the engine and its recorder (through ``deepcopy``'s memo) instead of copying them."""
+    return copy.deepcopy(state, {id(shared): shared for shared in (llm, llm.recorder)})

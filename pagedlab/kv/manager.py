@@ -1,0 +1,132 @@
+"""Does this request fit, and where? The one class that the scheduler talks to.
+
+Follow one request through it:
+
+* **admit**: :meth:`KVCacheManager.get_computed_blocks` finds the longest prefix that is already in memory;
+  :meth:`KVCacheManager.allocate_slots` adopts those blocks and takes new ones for the rest, or returns None and changes nothing.
+* **decode**: ``allocate_slots(request, 1)`` in every step; it takes a block only where the last one is full.
+* **preempt**: :meth:`KVCacheManager.free`; full blocks keep their hashes in the free queue.
+* **resume**: as admit; whatever was not overwritten in the meantime is found again.
+* **finish**: :meth:`KVCacheManager.free`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pagedlab.kv.block import KVCacheBlock, block_ids
+from pagedlab.kv.block_pool import BlockPool
+
+
+class RequestLike(Protocol):
+    """What the manager reads of a request (``pagedlab.engine.Request`` has it)."""
+
+    request_id: str
+    num_tokens: int  # prompt and sampled tokens, all that it holds
+    num_computed_tokens: int  # whose K and V are in memory
+    block_hashes: list[bytes]  # of its full blocks; empty where prefix caching is off
+
+
+class KVCacheManager:
+    """Gives requests their blocks. V1 semantics: blocks are shared only when full and are then read-only, nothing is copied.
+
+    Source: vLLM ``v1/core/kv_cache_manager.py``, class ``KVCacheManager`` (there spread over a coordinator and one manager for
+    each kind of attention; here for full attention alone).
+    """
+
+    def __init__(self, block_pool: BlockPool, block_size: int, max_model_len: int, enable_caching: bool = True) -> None:
+        self.block_pool = block_pool
+        self.block_size = block_size
+        self.max_model_len = max_model_len
+        self.enable_caching = enable_caching
+        self.req_to_blocks: dict[str, list[KVCacheBlock]] = {}  # the block table of each request
+        self.num_cached_block: dict[str, int] = {}  # how many of its blocks have got their hash
+
+    def get_computed_blocks(self, request: RequestLike) -> tuple[list[KVCacheBlock], int]:
+        """The blocks in memory that hold the start of ``request``, and how many tokens that is. Changes nothing.
+
+        The last token never hits: its logits are needed to sample the next one, so it has to be computed. A prompt of whole blocks
+        therefore computes its last block again.
+        """
+        if not self.enable_caching:
+            return [], 0
+        hits = []
+        for block_hash in request.block_hashes[: (request.num_tokens - 1) // self.block_size]:
+            block = self.block_pool.get_cached_block(block_hash)
+            if block is None:
+                break
+            hits.append(block)
+        return hits, len(hits) * self.block_size
+
+    def allocate_slots(
+        self,
+        request: RequestLike,
+        num_new_tokens: int,
+        new_computed_blocks: Sequence[KVCacheBlock] = (),
+        full_sequence_must_fit: bool = False,
+    ) -> list[KVCacheBlock] | None:
+        """Make room for ``num_new_tokens`` tokens behind the computed ones.
+
+        ``new_computed_blocks``: what :meth:`get_computed_blocks` found; they are adopted first. ``full_sequence_must_fit``:
+        refuse unless *all* tokens the request holds would fit, not only this chunk of them.
+
+        Returns the new blocks, in logical order (often none: the last block has room), or None where the free blocks do not
+        suffice; then nothing has changed. Raises ValueError for counts that make no sense.
+        """
+        if num_new_tokens < 1:
+            raise ValueError(f"num_new_tokens is {num_new_tokens}; it must be at least 1")
+        blocks = self.req_to_blocks.get(request.request_id)
+        num_computed = request.num_computed_tokens + len(new_computed_blocks) * self.block_size
+        num_tokens = num_computed + num_new_tokens
+        if num_tokens > self.max_model_len:
+            raise ValueError(
+                f"request {request.request_id!r} would hold {num_tokens} tokens; max_model_len is {self.max_model_len}")
+        num_held = len(blocks) if blocks else 0
+        num_new_blocks = -(-num_tokens // self.block_size) - num_held - len(new_computed_blocks)
+
+        # Hit blocks that nobody owns leave the free queue too, so they count as taken.
+        num_revived = sum(1 for block in new_computed_blocks if block.ref_cnt == 0)
+        num_needed = num_new_blocks
+        if full_sequence_must_fit:
+            num_full = -(-min(request.num_tokens, self.max_model_len) // self.block_size)
+            num_needed = max(num_new_blocks, num_full - num_held - len(new_computed_blocks))
+        if num_needed + num_revived > self.block_pool.get_num_free_blocks():
+            return None
+
+        if blocks is None:
+            blocks = self.req_to_blocks[request.request_id] = []
+            self.num_cached_block[request.request_id] = 0
+        if new_computed_blocks:
+            # Before new blocks are taken: else one of the hits could be the next to be handed out.
+            self.block_pool.touch(new_computed_blocks)
+            blocks.extend(new_computed_blocks)
+            self.num_cached_block[request.request_id] = len(blocks)
+        new_blocks = self.block_pool.get_new_blocks(num_new_blocks) if num_new_blocks > 0 else []
+        blocks.extend(new_blocks)
+
+        if self.enable_caching:
+            # A block gets its hash now, before the model has run: whoever is admitted later in this step can hit it, since
+            # all K and V of a layer are written before any of that layer's are read.
+            first = self.num_cached_block[request.request_id]
+            full = min(num_tokens, request.num_tokens) // self.block_size
+            if full > first:
+                self.block_pool.cache_full_blocks(blocks, request.block_hashes, first, full)
+                self.num_cached_block[request.request_id] = full
+        return new_blocks
+
+    def free(self, request: RequestLike) -> None:
+        """Give back all blocks of ``request``, the last one first: the start of a prompt is the likeliest to be hit again,
+        so it is to be evicted last. A request without blocks is left as it is."""
+        blocks = self.req_to_blocks.pop(request.request_id, None)
+        if blocks is not None:
+            del self.num_cached_block[request.request_id]
+            self.block_pool.free_blocks(blocks[::-1])
+
+    def get_block_ids(self, request_id: str) -> list[int]:
+        """The request's block table: physical block ids in logical order (empty where it has none)."""
+        return block_ids(self.req_to_blocks.get(request_id, ()))
+
+    def reset_prefix_cache(self) -> bool:
+        """Forget every cached prefix. False, and nothing changed, while any request holds blocks."""
+        return self.block_pool.reset_prefix_cache()

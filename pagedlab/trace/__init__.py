@@ -1,0 +1,8 @@
+"""Events, recorder, replay, store: what happened to memory, and memory as it was at any moment of it."""
+
+from pagedlab.trace.driver import TraceDriver
+from pagedlab.trace.recorder import Recorder, Trace
+from pagedlab.trace.replay import MemoryState, RequestState, Slot, replay
+from pagedlab.trace.store import load, save
+
+__all__ = ["MemoryState", "Recorder", "RequestState", "Slot", "Trace", "TraceDriver", "load", "replay", "save"]

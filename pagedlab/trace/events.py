@@ -1,0 +1,276 @@
+"""What can happen to memory, one small frozen dataclass each.
+
+Everything pagedlab shows is computed from a list of these events, in the order in which they happened. They hold plain
+values only (ints, strings, tuples), so a trace can be written to a file, read on another machine and replayed there.
+
+``source`` names the function that did it, as ``module:qualified.name`` (never a path). Where the function was a
+learner's own part, it names the learner's function.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    kind: ClassVar[str]
+    source: str = ""
+
+
+# ----------------------------------------------------------------------------------------------------- steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStarted(Event):
+    """The engine begins step ``step`` (counted from 1)."""
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepEnded(Event):
+    """The step is over: ``num_tokens`` went through the model in ``seconds`` on ``device``."""
+
+    step: int
+    num_tokens: int
+    seconds: float
+    device: str
+
+
+# -------------------------------------------------------------------------------------------------- requests
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestArrived(Event):
+    """A request was handed to the engine. ``texts`` holds each prompt token's own text."""
+
+    request_id: str
+    token_ids: tuple[int, ...]
+    texts: tuple[str, ...]
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestQueued(Event):
+    """The request waits: at the back of the waiting queue."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestAdmitted(Event):
+    """The request runs from now on; ``num_computed_tokens`` of its tokens were found in the prefix cache."""
+
+    request_id: str
+    num_computed_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRefused(Event):
+    """The request can never run here and was turned away."""
+
+    request_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestPreempted(Event):
+    """Memory ran out and this running request gave its blocks back; it waits again, at the head of the queue."""
+
+    request_id: str
+    how: str = "recompute"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFinished(Event):
+    """The request is over; ``reason`` is "stop", "length" or "abort"."""
+
+    request_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenSampled(Event):
+    """The model chose a token. It has a position but no slot: its K and V are written in a later step, or never."""
+
+    request_id: str
+    position: int
+    token_id: int
+    text: str
+
+
+# ---------------------------------------------------------------------------------------------------- blocks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefixLookedUp(Event):
+    """The prefix cache was asked for the start of a request; ``block_ids`` hold ``num_tokens`` of its tokens."""
+
+    request_id: str
+    block_ids: tuple[int, ...]
+    num_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllocationFailed(Event):
+    """``num_tokens`` more tokens did not fit: the pool had only ``num_free_blocks`` blocks left."""
+
+    request_id: str
+    num_tokens: int
+    num_free_blocks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlocksAllocated(Event):
+    """Blocks left the head of the free queue and were appended to the request's table, in this order."""
+
+    request_id: str
+    block_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockTouched(Event):
+    """A cached block gained one more owner and was appended to the request's table.
+
+    ``revived``: nobody owned it, so it was taken out of the middle of the free queue.
+    """
+
+    request_id: str
+    block_id: int
+    revived: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockCached(Event):
+    """A full block got a hash, so that a later request with the same tokens can find it."""
+
+    block_id: int
+    block_hash: str
+    parent_hash: str | None
+    token_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockEvicted(Event):
+    """A block lost its hash because it was handed out again."""
+
+    block_id: int
+    block_hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlocksFreed(Event):
+    """A request gave up its table. ``block_ids``: every block that lost an owner, in that order.
+
+    Those that nobody owns any more went into the free queue: ``to_head`` in front of it and ``to_tail`` behind it,
+    both in queue order.
+    """
+
+    request_id: str
+    block_ids: tuple[int, ...]
+    to_head: tuple[int, ...]
+    to_tail: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefixCacheReset(Event):
+    """All hashes were dropped."""
+
+
+# ----------------------------------------------------------------------------------------------------- slots
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotWritten(Event):
+    """K and V of one token were written: logical ``position`` of the request, physical ``block_id`` and ``offset``."""
+
+    request_id: str
+    token_id: int
+    text: str
+    position: int
+    block_id: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableEdited(Event):
+    """Somebody changed a block table by hand. Nothing after this is an honest run."""
+
+    request_id: str
+    logical_block: int
+    old_block_id: int
+    new_block_id: int
+
+
+# -------------------------------------------------------------------------------------- to and from plain data
+
+
+def _kind(cls: type[Event]) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+
+def _subclasses(cls: type[Event]) -> list[type[Event]]:
+    return [c for child in cls.__subclasses__() for c in (child, *_subclasses(child))]
+
+
+# `slots=True` makes a second class and leaves the first one among the subclasses until it is collected: the module's
+# own names are the real ones.
+EVENT_TYPES: dict[str, type[Event]] = {
+    _kind(cls): cls
+    for cls in list(globals().values())
+    if isinstance(cls, type) and issubclass(cls, Event) and cls is not Event
+}
+for _name, _cls in EVENT_TYPES.items():
+    _cls.kind = _name
+
+_FIELD_TYPES = {
+    name: {f: typing.get_type_hints(cls)[f] for f in (x.name for x in dataclasses.fields(cls))}
+    for name, cls in EVENT_TYPES.items()
+}
+
+
+def to_dict(event: Event) -> dict[str, Any]:
+    """The event as a JSON-ready dict; ``kind`` comes first."""
+    return {"kind": event.kind} | {f: getattr(event, f) for f in _FIELD_TYPES[event.kind]}
+
+
+def from_dict(data: dict[str, Any]) -> Event:
+    """The event that :func:`to_dict` made ``data`` from. Raises ValueError where kind, fields or types do not fit."""
+    if not isinstance(data, dict):
+        raise ValueError(f"an event must be a JSON object, not {type(data).__name__}")
+    kind = data.get("kind")
+    if kind not in EVENT_TYPES:
+        raise ValueError(f"unknown event kind {kind!r}; known kinds: {', '.join(EVENT_TYPES)}")
+    cls, types_of = EVENT_TYPES[kind], _FIELD_TYPES[kind]
+    fields = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k != "kind"}
+    for name, value in fields.items():
+        if name not in types_of:
+            raise ValueError(f"event {kind!r} has no field {name!r}")
+        if not _fits(value, types_of[name]):
+            raise ValueError(f"field {name!r} of event {kind!r} must be {types_of[name]}, not {value!r}")
+    try:
+        return cls(**fields)
+    except TypeError as error:
+        raise ValueError(f"event {kind!r}: {error}") from None
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin = typing.get_origin(hint)
+    if origin is tuple:
+        item = typing.get_args(hint)[0]
+        return isinstance(value, tuple) and all(_fits(x, item) for x in value)
+    if origin is types.UnionType:
+        return any(_fits(value, option) for option in typing.get_args(hint))
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)

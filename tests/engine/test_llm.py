@@ -1,0 +1,434 @@
+"""What the engine promises: the same tokens whatever memory does, and clear words where it cannot run."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+
+from pagedlab.attention import paged_attention
+from pagedlab.engine import LLM, EngineDriver, Remap, SamplingParams, Scheduler
+from pagedlab.errors import PagedlabError
+from pagedlab.kv import BlockPool, KVCacheManager
+from pagedlab.trace import TraceDriver, load, replay, save
+
+from .conftest import contiguous_greedy
+
+GREEDY = SamplingParams(max_tokens=12, ignore_eos=True)
+
+
+def prompts(seed: int, count: int, longest: int = 40) -> list[list[int]]:
+    rng = random.Random(seed)
+    shared = [rng.randrange(256) for _ in range(longest)]
+    return [
+        shared[: rng.randrange(longest // 2)] + [rng.randrange(256) for _ in range(rng.randrange(1, longest // 2))]
+        for _ in range(count)
+    ]
+
+
+def assert_matches_live_engine(state, llm: LLM) -> None:
+    pool, manager = llm.block_pool, llm.kv_cache_manager
+    assert state.tables == {r: manager.get_block_ids(r) for r in manager.req_to_blocks}
+    assert state.ref_cnt == [block.ref_cnt for block in pool.blocks]
+    assert state.free == [block.block_id for block in pool.free_block_queue.get_all_free_blocks()]
+    assert state.cached == {b.block_id: b.block_hash.hex() for b in pool.blocks if b.block_hash is not None}
+    assert state.waiting == [request.request_id for request in llm.scheduler.waiting]
+    assert state.running == [request.request_id for request in llm.scheduler.running]
+    for request in [*llm.scheduler.waiting, *llm.scheduler.running]:
+        seen = state.requests[request.request_id]
+        assert seen.token_ids == request.all_token_ids
+        assert seen.num_computed_tokens == request.num_computed_tokens
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {},
+        {"max_num_batched_tokens": 7},
+        {"enable_prefix_caching": False},
+        {"num_gpu_blocks_override": 16},
+        {"num_gpu_blocks_override": 16, "max_num_batched_tokens": 5, "block_size": 3},
+        {"block_size": 1, "num_gpu_blocks_override": 64},
+        {"max_num_seqs": 2},
+    ],
+    ids=str,
+)
+def test_paged_greedy_tokens_equal_contiguous_ones_under_any_knobs(tiny, knobs):
+    llm = LLM(tiny, **{"num_gpu_blocks_override": 256, "block_size": 4} | knobs)
+    batch = prompts(0, 8)
+    outputs = llm.generate(batch, GREEDY)
+    for prompt, output in zip(batch, outputs, strict=True):
+        assert output.outputs[0].token_ids == contiguous_greedy(llm.model, prompt, GREEDY.max_tokens)
+    assert llm.block_pool.get_num_free_blocks() == llm.num_blocks - 1
+
+
+def test_a_pool_that_is_too_small_for_all_preempts_and_still_finishes_everyone(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=16, block_size=4, record=True)
+    outputs = llm.generate(prompts(1, 6, longest=30), SamplingParams(max_tokens=16, ignore_eos=True))
+    assert replay(llm.trace).counts["request_preempted"] > 0
+    assert all(len(o.outputs[0].token_ids) == 16 for o in outputs)
+
+
+def test_the_second_request_with_the_same_prefix_computes_only_the_rest(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=64, block_size=4)
+    prompt = prompts(2, 1)[0] + [1] * 9
+    first = llm.generate(prompt, GREEDY)[0]
+    second = llm.generate(prompt, GREEDY)[0]
+    assert first.num_cached_tokens == 0
+    assert second.num_cached_tokens == (len(prompt) - 1) // 4 * 4
+    assert second.outputs[0].token_ids == first.outputs[0].token_ids
+
+
+def test_salted_requests_share_nothing(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=64, block_size=4)
+    prompt = [7] * 20
+    for salt in ("alice", "bob"):
+        llm.add_request(prompt, GREEDY, salt=salt)
+        while llm.has_unfinished_requests():
+            outputs = llm.step()
+        assert outputs[0].num_cached_tokens == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_replaying_the_trace_gives_the_live_state_after_every_step(tiny, seed):
+    rng = random.Random(seed)
+    llm = LLM(
+        tiny,
+        record=True,
+        num_gpu_blocks_override=rng.choice([14, 24, 64]),
+        block_size=rng.choice([1, 3, 4, 8]),
+        max_num_batched_tokens=rng.choice([6, 32, 512]),
+        max_num_seqs=rng.choice([2, 8]),
+        enable_prefix_caching=rng.random() < 0.7,
+    )
+    for prompt in prompts(seed, 10, longest=12):
+        if rng.random() < 0.5:
+            llm.step()
+        llm.add_request(prompt, SamplingParams(max_tokens=rng.randrange(1, 5), ignore_eos=True))
+        if rng.random() < 0.1:
+            llm.abort_request(rng.choice(list(llm.groups)))
+        assert_matches_live_engine(replay(llm.trace), llm)
+    while llm.has_unfinished_requests():
+        llm.step()
+        assert_matches_live_engine(replay(llm.trace), llm)
+    assert llm.kv_cache_manager.reset_prefix_cache()
+    assert_matches_live_engine(replay(llm.trace), llm)
+
+
+def test_a_saved_trace_replays_to_the_same_states(tiny, tmp_path):
+    llm = LLM(tiny, record=True, num_gpu_blocks_override=32, block_size=4)
+    llm.generate(prompts(3, 3), GREEDY)
+    loaded = load(save(llm.trace, tmp_path / "run.jsonl.gz"))
+    assert loaded.events == llm.trace.events
+    driver = TraceDriver(loaded)
+    while driver.step():
+        assert driver.state() == replay(llm.trace, driver.num_events(driver.position))
+
+
+def test_sampling_depends_on_seed_and_position_alone(tiny):
+    params = SamplingParams(temperature=1.0, top_k=50, top_p=0.95, seed=5, max_tokens=10, ignore_eos=True)
+    batch = prompts(4, 5)
+    roomy = LLM(tiny, num_gpu_blocks_override=256, block_size=4).generate(batch, params)
+    tight = LLM(tiny, num_gpu_blocks_override=16, block_size=4, max_num_batched_tokens=8).generate(batch, params)
+    assert [o.outputs[0].token_ids for o in roomy] == [o.outputs[0].token_ids for o in tight]
+    other = LLM(tiny, num_gpu_blocks_override=256, block_size=4).generate(
+        batch, SamplingParams(temperature=1.0, seed=6, max_tokens=10, ignore_eos=True)
+    )
+    assert [o.outputs[0].token_ids for o in roomy] != [o.outputs[0].token_ids for o in other]
+
+
+def test_tiny_temperature_top_k_1_and_tiny_top_p_are_all_greedy(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=64, block_size=4)
+    prompt = prompts(5, 1)[0]
+    greedy = llm.generate(prompt, GREEDY)[0].outputs[0].token_ids
+    for extreme in ({"temperature": 1e-30}, {"temperature": 1.0, "top_k": 1}, {"temperature": 1.0, "top_p": 1e-9}):
+        assert (
+            llm.generate(prompt, SamplingParams(max_tokens=12, ignore_eos=True, **extreme))[0].outputs[0].token_ids
+            == greedy
+        )
+
+
+def test_n_answers_share_the_prompts_full_blocks_and_differ(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=64, block_size=4, record=True)
+    output = llm.generate([3] * 18, SamplingParams(n=3, temperature=1.5, seed=1, max_tokens=6, ignore_eos=True))[0]
+    assert [o.index for o in output.outputs] == [0, 1, 2]
+    assert len({tuple(o.token_ids) for o in output.outputs}) == 3
+    after_prefill = replay(llm.trace, llm.trace.step_ends()[0])
+    assert len({tuple(table[:4]) for table in after_prefill.tables.values()}) == 1
+    assert [after_prefill.ref_cnt[b] for b in after_prefill.tables["A/0"]] == [3, 3, 3, 3, 1]
+
+
+def test_text_ends_before_a_stop_string_and_at_end_of_text(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=64, block_size=4)
+    prompt = prompts(6, 1)[0]
+    full = llm.generate(prompt, GREEDY)[0].outputs[0]
+    stop = full.text[3:5]
+    cut = llm.generate(prompt, SamplingParams(max_tokens=12, ignore_eos=True, stop=stop))[0].outputs[0]
+    assert cut.text == full.text[: full.text.find(stop)]
+    assert cut.finish_reason == "stop"
+    assert full.finish_reason == "length"
+
+
+def test_end_of_text_ends_a_request_unless_ignored(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=64, block_size=4)
+    prompt = prompts(7, 1)[0]
+    tokens = llm.generate(prompt, GREEDY)[0].outputs[0].token_ids
+    before, llm.tokenizer.eos_token_ids = llm.tokenizer.eos_token_ids, {tokens[2]}
+    try:
+        output = llm.generate(prompt, SamplingParams(max_tokens=12))[0].outputs[0]
+        assert output.finish_reason == "stop"
+        assert output.token_ids == tokens[: tokens.index(tokens[2]) + 1]
+        assert llm.generate(prompt, GREEDY)[0].outputs[0].token_ids == tokens
+    finally:
+        llm.tokenizer.eos_token_ids = before
+
+
+def test_a_request_stops_at_the_context_limit(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=64, block_size=4, max_model_len=20)
+    output = llm.generate([5] * 15, SamplingParams(max_tokens=100, ignore_eos=True))[0].outputs[0]
+    assert len(output.token_ids) == 5
+    assert output.finish_reason == "length"
+
+
+@pytest.mark.parametrize(
+    "prompt, params, message",
+    [
+        ([], {}, "empty"),
+        ("", {}, "empty"),
+        ([1] * 600, {}, "max_model_len is 512"),
+        ([1] * 100, {"max_tokens": 50}, "may need 38 blocks"),
+        ([1, 10**9], {}, "not in the vocabulary"),
+        ([1, -1], {}, "not in the vocabulary"),
+    ],
+)
+def test_a_prompt_that_can_never_run_is_refused_and_the_engine_stays_usable(tiny, prompt, params, message):
+    llm = LLM(tiny, num_gpu_blocks_override=16, block_size=4, record=True)
+    with pytest.raises(PagedlabError, match=message):
+        llm.add_request(prompt, SamplingParams(**params))
+    with pytest.raises(PagedlabError, match=message):
+        llm.generate([[1, 2, 3], prompt], SamplingParams(**params))
+    assert not llm.has_unfinished_requests()
+    assert len(llm.generate([1, 2, 3], GREEDY)[0].outputs[0].token_ids) == 12
+    assert_matches_live_engine(replay(llm.trace), llm)
+
+
+def test_the_largest_request_that_is_accepted_also_finishes(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=16, block_size=4)
+    output = llm.generate([1] * 50, SamplingParams(max_tokens=11, ignore_eos=True))[0]  # 60 slots, 15 blocks
+    assert len(output.outputs[0].token_ids) == 11
+    with pytest.raises(PagedlabError, match="may need 16 blocks"):
+        llm.add_request([1] * 50, SamplingParams(max_tokens=12))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"max_tokens": 0},
+        {"max_tokens": -1},
+        {"max_tokens": True},
+        {"n": 0},
+        {"temperature": -1},
+        {"temperature": float("nan")},
+        {"top_p": 0},
+        {"top_p": 1.5},
+        {"top_k": -1},
+        {"stop": [""]},
+        {"seed": "x"},
+    ],
+    ids=str,
+)
+def test_sampling_params_that_make_no_sense_are_refused(values):
+    with pytest.raises(PagedlabError, match=next(iter(values))):
+        SamplingParams(**values)
+
+
+@pytest.mark.parametrize(
+    "knobs, message",
+    [
+        ({"block_size": 0}, "block_size"),
+        ({"num_gpu_blocks_override": -3}, "num_gpu_blocks_override"),
+        ({"gpu_memory_utilization": 1.2}, "share of the card"),
+        ({"gpu_memory_utilization": 0}, "share of the card"),
+        ({"device_memory": 1000, "num_gpu_blocks_override": None}, "No room for a KV pool"),
+        ({"blocksize": 4}, "Unknown knob blocksize"),
+        ({"device": "gpu"}, "Unknown device"),
+        ({"dtype": "int8"}, "dtype"),
+        ({"max_num_seqs": 0}, "max_num_seqs"),
+    ],
+    ids=str,
+)
+def test_knobs_that_make_no_sense_are_refused(knobs, message):
+    with pytest.raises(PagedlabError, match=message):
+        LLM("tiny-random", **{"num_gpu_blocks_override": 16} | knobs)
+
+
+def test_the_pool_follows_from_card_knob_weights_and_activations(tiny):
+    half, full = (LLM(tiny, gpu_memory_utilization=u, device_memory=1 << 28).pool_budget for u in (0.5, 1.0))
+    assert full.allowed == 1 << 28
+    assert full.num_blocks == (full.allowed - full.weights - full.activations) // full.bytes_per_block
+    assert half.num_blocks == ((1 << 27) - full.weights - full.activations) // full.bytes_per_block
+    assert full.bytes_per_block == tiny.kv_pool.bytes_per_token * 16
+    assert LLM(tiny, num_gpu_blocks_override=9).num_blocks == 9
+
+
+def test_an_aborted_request_gives_its_blocks_back(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=32, block_size=4)
+    a, b = llm.add_request([1] * 10, GREEDY), llm.add_request([2] * 10, SamplingParams(n=2, max_tokens=5))
+    llm.step()
+    llm.abort_request(a)
+    llm.abort_request(b)
+    assert not llm.has_unfinished_requests()
+    assert llm.block_pool.get_num_free_blocks() == 31
+    with pytest.raises(PagedlabError, match="no unfinished request 'A'"):
+        llm.abort_request(a)
+
+
+def test_a_part_that_raises_leaves_the_engine_usable(tiny):
+    fail = {"now": False}
+
+    def attention(*args, **kwargs):
+        if fail["now"]:
+            raise RuntimeError("a learner's bug")
+        return paged_attention(*args, **kwargs)
+
+    llm = LLM(tiny, num_gpu_blocks_override=32, block_size=4, attention=attention)
+    expected = llm.generate([1, 2, 3], GREEDY)
+    fail["now"] = True
+    with pytest.raises(RuntimeError, match="a learner's bug"):
+        llm.generate([1, 2, 3], GREEDY)
+    fail["now"] = False
+    assert llm.block_pool.get_num_free_blocks() == 31
+    assert llm.generate([1, 2, 3], GREEDY)[0].outputs[0].token_ids == expected[0].outputs[0].token_ids
+
+
+def test_learners_parts_take_the_place_of_ours_and_show_in_the_trace(tiny):
+    class MyPool(BlockPool):
+        def get_new_blocks(self, num_blocks):
+            return super().get_new_blocks(num_blocks)
+
+    class MyManager(KVCacheManager):
+        pass
+
+    class MyScheduler(Scheduler):
+        pass
+
+    llm = LLM(
+        tiny,
+        record=True,
+        num_gpu_blocks_override=32,
+        block_size=4,
+        block_pool=MyPool,
+        kv_cache_manager=MyManager,
+        scheduler=MyScheduler,
+    )
+    llm.generate(prompts(8, 3), GREEDY)
+    allocated = [e for e in llm.trace.events if e.kind == "blocks_allocated"]
+    assert all(e.source.endswith("MyPool.get_new_blocks") for e in allocated)
+    assert_matches_live_engine(replay(llm.trace), llm)
+
+
+def test_restoring_a_snapshot_undoes_everything_since(tiny):
+    llm = LLM(tiny, record=True, num_gpu_blocks_override=24, block_size=4)
+    for prompt in prompts(9, 3, longest=20):
+        llm.add_request(prompt, GREEDY)
+    for _ in range(3):
+        llm.step()
+    snapshot = llm.snapshot()
+    state = replay(llm.trace)
+
+    def finish():
+        tokens = {}
+        while llm.has_unfinished_requests():
+            for output in llm.step():
+                tokens[output.request_id] = output.outputs[0].token_ids
+        return tokens
+
+    first = finish()
+    llm.generate([9] * 60, GREEDY)  # overwrites whatever lay in the blocks
+    llm.restore(snapshot)
+    assert replay(llm.trace) == state
+    assert_matches_live_engine(state, llm)
+    assert finish() == first
+    llm.restore(snapshot)
+    assert finish() == first
+
+
+def test_a_branch_goes_through_the_same_steps_and_can_change_a_knob(tiny):
+    llm = LLM(tiny, record=True, num_gpu_blocks_override=32, block_size=4)
+    llm.add_request([1] * 9, GREEDY)
+    llm.step()
+    llm.add_request([2] * 5, GREEDY)
+    for _ in range(4):
+        llm.step()
+    driver = EngineDriver(llm)
+    branch = driver.branch(3)
+    assert replay(branch.trace, branch.num_events(3)).tables == replay(llm.trace, driver.num_events(3)).tables
+    assert branch.llm.model is llm.model
+    assert driver.branch(3, num_gpu_blocks_override=16).llm.num_blocks == 16
+    while branch.step():
+        pass
+    while driver.step():
+        pass
+    assert branch.state().requests["B"].token_ids == driver.state().requests["B"].token_ids
+
+
+def test_a_table_edited_by_hand_changes_what_the_model_reads_and_undo_recovers(tiny):
+    llm = LLM(tiny, record=True, num_gpu_blocks_override=32, block_size=4)
+    a, b = prompts(10, 1)[0] + [1] * 12, [200] * 20
+    llm.add_request(a, GREEDY)
+    llm.add_request(b, GREEDY)
+    llm.step()
+    driver = EngineDriver(llm)
+    snapshot = llm.snapshot()
+    honest = contiguous_greedy(llm.model, a, 12)
+    driver.apply(Remap("A", 0, llm.tables["B"].block_ids[0]))
+    assert driver.state().edited
+    assert driver.state().tables["A"][0] == llm.tables["B"].block_ids[0]
+    while driver.step():
+        pass
+    assert driver.state().requests["A"].token_ids[len(a) :] != honest
+    llm.restore(snapshot)
+    driver.position = driver.num_steps
+    while driver.step():
+        pass
+    assert not driver.state().edited
+    assert driver.state().requests["A"].token_ids[len(a) :] == honest
+    with pytest.raises(PagedlabError, match="not running"):
+        driver.apply(Remap("A", 0, 1))
+
+
+def test_several_drivers_keep_their_own_place_in_one_engine(tiny):
+    llm = LLM(tiny, record=True, num_gpu_blocks_override=32, block_size=4)
+    llm.add_request([1, 2, 3], GREEDY)
+    one, two = EngineDriver(llm), EngineDriver(llm)
+    assert one.step() and one.step()
+    assert (one.position, two.position, two.num_steps) == (2, 0, 2)
+    assert two.step() and two.position == 1 and llm.step_count == 2
+    assert two.step_back() and not two.step_back()
+    with pytest.raises(PagedlabError, match="no step 9"):
+        two.seek(9)
+
+
+def test_buffers_keep_their_addresses(tiny):
+    seen = set()
+
+    def attention(query, kv_pool, block_tables, seq_lens, query_start_loc, **kwargs):
+        seen.add((block_tables.data_ptr(), seq_lens.data_ptr(), query_start_loc.data_ptr(), kv_pool.key.data_ptr()))
+        return paged_attention(query, kv_pool, block_tables, seq_lens, query_start_loc, **kwargs)
+
+    llm = LLM(tiny, num_gpu_blocks_override=32, block_size=4, attention=attention)
+    llm.generate(prompts(11, 3), GREEDY)
+    assert len(seen) == llm.model.config.num_layers
+
+
+def test_an_engine_without_a_recorder_has_no_trace_and_says_how_to_get_one(tiny):
+    with pytest.raises(PagedlabError, match="record=True"):
+        _ = LLM(tiny, num_gpu_blocks_override=8).trace
+
+
+def test_chat_uses_the_template(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=64, block_size=4)
+    output = llm.chat([{"role": "user", "content": "hi"}], GREEDY)
+    assert output.prompt_token_ids == llm.tokenizer.chat([{"role": "user", "content": "hi"}])
+    assert torch.is_inference_mode_enabled() is False
