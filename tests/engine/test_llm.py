@@ -6,14 +6,13 @@ import random
 
 import pytest
 import torch
+from contiguous import contiguous_greedy
 
 from pagedlab.attention import paged_attention
 from pagedlab.engine import LLM, EngineDriver, Remap, SamplingParams, Scheduler
 from pagedlab.errors import PagedlabError
 from pagedlab.kv import BlockPool, KVCacheManager
 from pagedlab.trace import TraceDriver, load, replay, save
-
-from .conftest import contiguous_greedy
 
 GREEDY = SamplingParams(max_tokens=12, ignore_eos=True)
 
