@@ -1,0 +1,57 @@
+# `make lab` opens the course, `make test` checks everything. Both set up .venv first; the second time that takes no time.
+#
+#   make lab LAB_ARGS="--no-browser --port 9000"   more arguments for JupyterLab
+#   make env PYTHON=/path/to/python3.12            which Python to use        (also with lab and test)
+#   make env TORCH_INDEX_URL=...  PIP_ARGS=...     where torch comes from; more arguments for pip
+
+SHELL := /bin/sh
+PY := .venv/bin/python
+STAMP := .venv/pagedlab-stamp
+export PYTHON TORCH_INDEX_URL PIP_ARGS
+# Commands in notebooks (`!pagedlab doctor`) and tests find the environment's own programs.
+RUN := PATH="$(CURDIR)/.venv/bin:$$PATH" $(PY)
+# A virtual environment works only where it was built: after a move, or when its Python has gone, build it again.
+USABLE := $(shell [ "$$(cat $(STAMP) 2>/dev/null)" = "$$(pwd)" ] && $(PY) -c "" 2>/dev/null && echo yes)
+
+.PHONY: help env lab test test-quick lint constraints clean
+
+help:
+	@echo "make lab         set up, then open the course in JupyterLab on this machine (LAB_ARGS=...)"
+	@echo "make test        set up, then run everything: lint, tests, notebooks, browser"
+	@echo "make test-quick  the same without notebooks, browser and slow tests"
+	@echo "make env         set up .venv only"
+	@echo "make constraints write constraints.txt from what is in .venv"
+	@echo "make clean       remove .venv, caches and test artifacts"
+
+env: $(STAMP)
+
+$(STAMP): pyproject.toml setup.py constraints.txt tools/setup_env.sh $(if $(USABLE),,rebuild)
+	@sh tools/setup_env.sh
+
+.PHONY: rebuild
+rebuild:
+
+# JupyterLab refuses to run as root (a container, CI) unless told.
+lab: env
+	$(RUN) -m jupyterlab --ServerApp.ip=127.0.0.1 --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
+		$$([ "$$(id -u)" = 0 ] && echo --allow-root) $(LAB_ARGS)
+
+lint: env
+	$(PY) -m ruff check .
+
+# One pytest run for tests, notebooks and solutions: one closing line, one exit status. With --nbval-lax every cell has to
+# run, and the output of cells marked NBVAL_CHECK_OUTPUT has to be the stored one.
+test: lint
+	$(RUN) -m pytest --durations=10 --nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks solutions
+
+test-quick: lint
+	$(RUN) -m pytest --durations=10 -m "not slow and not browser and not notebook" tests
+
+constraints:
+	sh tools/freeze.sh > constraints.new
+	mv constraints.new constraints.txt
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis artifacts build dist *.egg-info
+	find . -name __pycache__ -prune -exec rm -rf {} +
+	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +

@@ -1,0 +1,12 @@
+"""Which folders are packages; everything else about the project stands in pyproject.toml.
+
+Learners open `kernels/` at the top of the repository, Python imports it as `pagedlab.kernels`. A list of packages in
+pyproject.toml could say that too, and would have to name every other folder by hand.
+"""
+
+from setuptools import find_packages, setup
+
+setup(
+    packages=[*find_packages(include=["pagedlab", "pagedlab.*"]), "pagedlab.kernels"],
+    package_dir={"pagedlab.kernels": "kernels"},
+)

@@ -1,0 +1,51 @@
+"""What all tests share: the repository, where artifacts go, what happens to browser tests without a browser."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pagedlab.doctor import find_chromium
+
+ROOT = Path(__file__).resolve().parent.parent
+NO_CHROMIUM = "no Chromium on this machine; install it (Debian, Ubuntu: apt-get install chromium), then run this again"
+
+
+def in_ci() -> bool:
+    return os.environ.get("CI", "").lower() == "true"
+
+
+def pytest_runtest_setup(item):
+    """Without Chromium a browser test is skipped on a person's machine; in CI, where all is tested, it is an error."""
+    if item.get_closest_marker("browser") and not find_chromium():
+        if in_ci():
+            pytest.fail(f"{NO_CHROMIUM} (CI=true, so this is an error)", pytrace=False)
+        pytest.skip(NO_CHROMIUM)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """A line that nobody overlooks, when browser tests were skipped."""
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if NO_CHROMIUM in str(report.longrepr)]
+    if skipped:
+        terminalreporter.section("BROWSER TESTS SKIPPED", sep="!", red=True, bold=True)
+        terminalreporter.line(f"{len(skipped)} browser tests did not run: {NO_CHROMIUM}.", red=True, bold=True)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository's root folder."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of the browser, for tests marked `browser`."""
+    return find_chromium()
+
+
+@pytest.fixture(scope="session")
+def artifacts() -> Path:
+    """A folder that git ignores, for what a person may want to look at after a run: screenshots, logs."""
+    folder = ROOT / "artifacts"
+    folder.mkdir(exist_ok=True)
+    return folder

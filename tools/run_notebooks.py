@@ -1,0 +1,47 @@
+"""Runs notebooks and stores their outputs: ``python tools/run_notebooks.py notebooks/*.ipynb``.
+
+What is stored is what a reader on GitHub sees: every cell's real output, each lab's last picture. What is not: widget state (it
+breaks GitHub's view), times of execution, and anything that names this machine.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from tqdm import tqdm
+
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+def run(path: Path) -> None:
+    """Execute the notebook from top to bottom in its own folder and write it back. Raises where a cell does."""
+    notebook = nbformat.read(path, as_version=4)
+    NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
+    ).execute()
+    clean(notebook)
+    nbformat.write(notebook, path)
+
+
+def clean(notebook: nbformat.NotebookNode) -> None:
+    """Drop what must not be stored, in place."""
+    notebook.metadata = {
+        "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"cell-{number}"  # stable, so that a second run changes only what really changed
+        cell.metadata.pop("execution", None)
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]  # progress bars
+            for output in cell.outputs:
+                # A view without its state shows an error instead of the picture beside it.
+                output.get("data", {}).pop(WIDGET_VIEW, None)
+
+
+if __name__ == "__main__":
+    for name in tqdm([Path(argument) for argument in sys.argv[1:]], unit="notebook"):
+        run(name)
