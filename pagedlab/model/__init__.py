@@ -1,0 +1,1 @@
+"""The language model: Llama in torch, its weights and its tokenizer."""

@@ -1,0 +1,173 @@
+"""Llama in plain torch, from token ids to logits; where the keys and values are kept is somebody else's business.
+
+Read it from top to bottom. Tokens of all requests lie packed one after the other, so every tensor starts with a
+dimension `tokens` and there is no batch dimension and no padding. All parts but one treat each token on its own. The
+one part in which tokens meet, attention, is handed in by the caller as `attend`: it stores this step's keys and values
+wherever it likes (a paged pool, a plain list) and returns what attention over the whole past gives.
+
+Architecture: Llama (Touvron et al. 2023), with grouped-query attention, in the layout of Hugging Face checkpoints.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class LlamaConfig:
+    """The shape of a model. Sizes count elements; `max_model_len` counts tokens."""
+
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_layers: int
+    num_query_heads: int
+    num_kv_heads: int
+    head_size: int
+    rope_theta: float
+    rms_norm_eps: float
+    max_model_len: int
+    tie_word_embeddings: bool
+    name: str
+    qkv_bias: bool = False
+    rope_scaling: dict | None = None  # as in a Hugging Face config.json: {"rope_type": "llama3" or "linear", ...}
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x [tokens, in], weight [out, in] -> [tokens, out].
+
+    On a CPU a decode step is bound by reading the weights from memory, and `F.linear` on a few rows of fp32 reads them
+    at half the speed of the memory or less. `weight @ x.T` reads them at nearly full speed, but only with two
+    columns or more: so one token goes in twice. Beyond 16 rows both forms take the same time.
+    """
+    if x.shape[0] > 16 or x.dtype != torch.float32 or x.device.type != "cpu":
+        return F.linear(x, weight, bias)
+    rows = x if x.shape[0] > 1 else torch.cat((x, x))
+    y = (weight @ rows.T).T[: x.shape[0]].contiguous()
+    return y if bias is None else y + bias
+
+
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """Scale each token's vector to root mean square 1, computed in fp32, then by a learnt weight: [tokens, n]."""
+    x32 = x.float()
+    x32 = x32 * torch.rsqrt(x32.square().mean(-1, keepdim=True) + eps)
+    return weight * x32.to(x.dtype)
+
+
+def rope_frequencies(config: LlamaConfig) -> Tensor:
+    """The angle, in radians, by which each pair of a head turns per position: fp32 [head_size / 2]."""
+    exponent = torch.arange(0, config.head_size, 2, dtype=torch.float32) / config.head_size
+    frequency = 1.0 / config.rope_theta**exponent
+    scaling = config.rope_scaling
+    if scaling is None:
+        return frequency
+    if scaling["rope_type"] == "linear":
+        return frequency / scaling["factor"]
+    # Llama 3.1: slow pairs, which would not complete a turn within the original context, are slowed by `factor`,
+    # quick ones stay, and those between are blended.
+    turns = scaling["original_max_position_embeddings"] * frequency / (2 * math.pi)
+    low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+    keep = ((turns - low) / (high - low)).clamp(0, 1)
+    return frequency * keep + frequency / scaling["factor"] * (1 - keep)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary embedding in the half-rotation form: element i is paired with element i + head_size / 2.
+
+    x [tokens, heads, head_size]; cos and sin [tokens, 1, head_size / 2].
+    """
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+
+
+class LlamaLayer(nn.Module):
+    """Attention, then a gated feed-forward, each added to the stream that passes through.
+
+    The matrices that read the same input lie in one: query, key and value; gate and up. Fewer, larger products.
+    """
+
+    def __init__(self, config: LlamaConfig, index: int, **where):
+        super().__init__()
+        self.config, self.index = config, index
+        heads = config.num_query_heads + 2 * config.num_kv_heads
+        self.attention_norm = nn.Parameter(torch.empty(config.hidden_size, **where))
+        self.qkv = nn.Parameter(torch.empty(heads * config.head_size, config.hidden_size, **where))
+        self.qkv_bias = nn.Parameter(torch.empty(heads * config.head_size, **where)) if config.qkv_bias else None
+        attended = config.num_query_heads * config.head_size
+        self.output = nn.Parameter(torch.empty(config.hidden_size, attended, **where))
+        self.mlp_norm = nn.Parameter(torch.empty(config.hidden_size, **where))
+        self.gate_up = nn.Parameter(torch.empty(2 * config.intermediate_size, config.hidden_size, **where))
+        self.down = nn.Parameter(torch.empty(config.hidden_size, config.intermediate_size, **where))
+
+    def forward(self, hidden: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
+        config = self.config
+        x = rms_norm(hidden, self.attention_norm, config.rms_norm_eps)
+        heads = linear(x, self.qkv, self.qkv_bias).view(x.shape[0], -1, config.head_size)
+        turned, value = heads.split((config.num_query_heads + config.num_kv_heads, config.num_kv_heads), dim=1)
+        query, key = rotate(turned, cos, sin).split((config.num_query_heads, config.num_kv_heads), dim=1)
+        attended = attend(self.index, query, key, value)
+        hidden = hidden + linear(attended.flatten(1), self.output)
+
+        x = rms_norm(hidden, self.mlp_norm, config.rms_norm_eps)
+        gate, up = linear(x, self.gate_up).chunk(2, dim=-1)
+        return hidden + linear(F.silu(gate) * up, self.down)
+
+
+class LlamaModel(nn.Module):
+    """The whole model, for inference. `load_model` (weights.py) fills it; here its weights are not yet set."""
+
+    def __init__(self, config: LlamaConfig, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32):
+        super().__init__()
+        self.config = config
+        where = {"device": device, "dtype": dtype}
+        self.embedding = nn.Parameter(torch.empty(config.vocab_size, config.hidden_size, **where))
+        self.layers = nn.ModuleList(LlamaLayer(config, index, **where) for index in range(config.num_layers))
+        self.norm = nn.Parameter(torch.empty(config.hidden_size, **where))
+        # "Tied" means that the same matrix turns ids into vectors and vectors into scores.
+        self.head = self.embedding if config.tie_word_embeddings else nn.Parameter(torch.empty_like(self.embedding))
+        angles = torch.arange(config.max_model_len)[:, None] * rope_frequencies(config)
+        self.register_buffer("cos", angles.cos().to(**where)[:, None], persistent=False)
+        self.register_buffer("sin", angles.sin().to(**where)[:, None], persistent=False)
+        self.requires_grad_(False).eval()
+
+    @property
+    def device(self) -> torch.device:
+        return self.embedding.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.embedding.dtype
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes that the weights take; a tied matrix counts once."""
+        return sum(weight.nbytes for weight in self.parameters())
+
+    @torch.inference_mode()
+    def forward(self, token_ids: Tensor, positions: Tensor, attend: Attend) -> Tensor:
+        """One pass over the packed tokens of a step, of any number of requests.
+
+        token_ids, positions: int64 [tokens], each position in its own request, below `max_model_len`.
+        attend(layer, query [tokens, query heads, head size], key [tokens, KV heads, head size], value [same as key])
+        -> [tokens, query heads, head size]; query and key come rotated to their positions.
+        Returns hidden [tokens, hidden_size], normalised, ready for `logits`.
+        """
+        hidden = self.embedding[token_ids]
+        cos, sin = self.cos[positions], self.sin[positions]
+        for layer in self.layers:
+            hidden = layer(hidden, cos, sin, attend)
+        return rms_norm(hidden, self.norm, self.config.rms_norm_eps)
+
+    @torch.inference_mode()
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Scores of every possible next token: hidden [n, hidden_size] -> float32 [n, vocab_size].
+
+        Ask only for the tokens that are to be followed by a new one: this is the largest product of a decode step.
+        """
+        return linear(hidden, self.head).float()

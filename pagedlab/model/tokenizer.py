@@ -1,0 +1,153 @@
+"""Text to token ids and back, and conversations to the form that a chat model was trained on.
+
+The work is done by the `tokenizers` library. Built here: a byte-level BPE from the lists that a GGUF file carries, and
+the 256-byte vocabulary of `tiny-random`.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers
+
+from pagedlab.errors import PagedlabError
+
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+class Tokenizer:
+    """A `tokenizers.Tokenizer` with what a decoding engine and its labs need.
+
+    `eos_token_ids`: ids that end a generation. `chat_template`: Jinja source as in Hugging Face's
+    tokenizer_config.json, or None. `special_tokens`: names for the template, such as {"bos_token": "<s>"}.
+    """
+
+    def __init__(
+        self,
+        backend: tokenizers.Tokenizer,
+        *,
+        eos_token_ids: Iterable[int],
+        chat_template: str | None = None,
+        special_tokens: dict[str, str] | None = None,
+    ):
+        self._backend = backend
+        self.eos_token_ids: set[int] = set(eos_token_ids)
+        self.vocab_size: int = backend.get_vocab_size()
+        self._chat_template = chat_template
+        self._special_tokens = special_tokens or {}
+        self._added = {id_: token.content for id_, token in backend.get_added_tokens_decoder().items()}
+        self._byte_level = "ByteLevel" in repr(backend.decoder)
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text. Special tokens written out in it ("<|im_start|>") become their single ids.
+
+        A character for which the model has no token at all is left out: in SmolLM2, a few control characters.
+        """
+        return self._backend.encode(text).ids
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """The text of some token ids; bytes that are no whole character (yet) show as U+FFFD."""
+        return self._backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
+
+    def piece(self, token_id: int) -> str:
+        """One token's own text, printable: a leading space stays a space, a newline shows as \\n, and bytes that are
+        not a whole character show as \\xe2. For display only: it cannot be turned back into the id.
+        """
+        if token_id in self._added:
+            return self._added[token_id]
+        token = self._backend.id_to_token(token_id)
+        if token is None:
+            return f"[{token_id}]"  # a model may have more rows than its tokenizer has tokens
+        if self._byte_level:
+            text = bytes(BYTE_OF_CHARACTER[character] for character in token).decode("utf-8", "backslashreplace")
+        elif token.startswith("<0x") and token.endswith(">"):
+            text = bytes([int(token[3:-1], 16)]).decode("utf-8", "backslashreplace")
+        else:
+            text = token.replace("\u2581", " ")  # SentencePiece's mark for a space
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+    def chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
+        """Token ids of a conversation, up to where the model's answer begins.
+
+        messages: [{"role": "system" or "user" or "assistant", "content": text}, ...].
+        PagedlabError where the model has no chat template or its template refuses the messages.
+        """
+        for message in messages:
+            if not isinstance(message, dict) or not all(isinstance(message.get(k), str) for k in ("role", "content")):
+                raise PagedlabError(f'a chat message is {{"role": text, "content": text}}, not {message!r}')
+        if not messages:
+            raise PagedlabError("a conversation needs at least one message")
+        return self._backend.encode(self._render(messages), add_special_tokens=False).ids
+
+    def _render(self, messages: Sequence[dict[str, str]]) -> str:
+        if self._chat_template is None:
+            raise PagedlabError(
+                "this model has no chat template, it only continues text: use encode() with a prompt instead of chat()"
+            )
+        # jinja2 takes part in every torch installation. A template is a program from a stranger: hence the sandbox.
+        from jinja2 import TemplateError
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+        def refuse(reason: str):
+            raise TemplateError(reason)
+
+        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        environment.filters["tojson"] = lambda value, **options: json.dumps(value, ensure_ascii=False, **options)
+        environment.globals["raise_exception"] = refuse
+        environment.globals["strftime_now"] = lambda format_: datetime.now().strftime(format_)
+        try:
+            template = environment.from_string(self._chat_template)
+            return template.render(messages=messages, add_generation_prompt=True, **self._special_tokens)
+        except TemplateError as error:
+            raise PagedlabError(f"the model's chat template refuses these messages: {error}") from error
+
+
+def _byte_alphabet() -> dict[int, str]:
+    """GPT-2's way to write any byte as a visible character: printable ones stand for themselves, the others are
+    numbered from U+0100 on.
+    """
+    visible = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    hidden = [byte for byte in range(256) if byte not in visible]
+    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(hidden)}
+
+
+CHARACTER_OF_BYTE = _byte_alphabet()
+BYTE_OF_CHARACTER = {character: byte for byte, character in CHARACTER_OF_BYTE.items()}
+
+
+def byte_level_bpe(
+    tokens: Sequence[str],
+    merges: Sequence[str],
+    special_ids: Iterable[int],
+    *,
+    split_digits: bool,
+    eos_token_ids: Iterable[int],
+    chat_template: str | None,
+    special_tokens: dict[str, str] | None = None,
+) -> Tokenizer:
+    """GPT-2's byte-level BPE from its lists: token i is `tokens[i]`; a merge is "left right", the first one goes first.
+
+    split_digits: each digit is a token of its own (SmolLM), so that numbers are read place by place.
+    """
+    vocab = {token: id_ for id_, token in enumerate(tokens)}
+    pairs = [tuple(merge.split(" ", 1)) for merge in merges]
+    backend = tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=pairs))
+    words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    backend.pre_tokenizer = pre_tokenizers.Sequence([digits, words]) if split_digits else words
+    backend.decoder = decoders.ByteLevel()
+    special = [tokenizers.AddedToken(tokens[id_], special=True, normalized=False) for id_ in special_ids]
+    backend.add_special_tokens(special)
+    return Tokenizer(backend, eos_token_ids=eos_token_ids, chat_template=chat_template, special_tokens=special_tokens)
+
+
+def byte_tokenizer() -> Tokenizer:
+    """The tokenizer of `tiny-random`: token id = byte of the UTF-8 text, and three special tokens after them."""
+    tokens = [CHARACTER_OF_BYTE[byte] for byte in range(256)] + ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    return byte_level_bpe(
+        tokens, [], range(256, 259), split_digits=False, eos_token_ids={256, 258}, chat_template=CHATML
+    )

@@ -1,0 +1,154 @@
+"""From a name to a model that is ready to run, with its tokenizer."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+
+from pagedlab.errors import PagedlabError
+from pagedlab.model.download import damage, ensure_model_file, model_file_path
+from pagedlab.model.llama import LlamaConfig, LlamaModel
+from pagedlab.model.tokenizer import Tokenizer, byte_tokenizer
+
+__all__ = ["ensure_model_file", "load_model"]
+
+SMOLLM2 = "SmolLM2-135M-Instruct"
+SMOLLM2_NAMES = ("smollm2", SMOLLM2.lower(), f"huggingfacetb/{SMOLLM2}".lower())
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+
+
+def load_model(
+    name: str = "smollm2", *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32, seed: int = 0
+) -> tuple[LlamaModel, Tokenizer]:
+    """The model of that name on that device in that dtype, and its tokenizer.
+
+    name: "smollm2" (SmolLM2-135M-Instruct; downloaded once), "tiny-random" (no file; its weights follow from `seed`),
+    a folder in Hugging Face's layout with a model of Llama's family, or a name on the Hugging Face hub.
+    dtype: float32, float16 or bfloat16. PagedlabError says what is wrong with a name, a file or a folder.
+    """
+    device = _checked_device(device)
+    if dtype not in DTYPES:
+        raise PagedlabError(f"dtype {dtype} is not possible: use torch.float32, torch.float16 or torch.bfloat16")
+    if name == "tiny-random":
+        return _tiny_random(device, dtype, seed)
+    if str(name).lower() in SMOLLM2_NAMES:
+        source, name = _smollm2(), SMOLLM2
+    else:
+        from pagedlab.model.hf_folder import HFFolder
+
+        folder = _folder(str(name))
+        source, name = HFFolder(folder), Path(name).name
+    model = LlamaModel(source.config(name), device, dtype)
+    fill(model, source.tensors())
+    return model, source.tokenizer()
+
+
+def _checked_device(device: str | torch.device) -> torch.device:
+    try:
+        device = torch.device(device)
+    except RuntimeError as error:
+        raise PagedlabError(f"device {device!r} is unknown: use 'cpu' or 'cuda'") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise PagedlabError("there is no CUDA device here: use device 'cpu'")
+    return device
+
+
+def _smollm2():
+    path = model_file_path()
+    if not path.exists():
+        ensure_model_file()
+    elif wrong := damage(path):
+        raise PagedlabError(f"the model file {path} is damaged ({wrong}): run `pagedlab fetch-model` to fetch it anew")
+    from pagedlab.model.gguf_file import GGUFFile
+
+    return GGUFFile(path)
+
+
+def _folder(name: str) -> Path:
+    folder = Path(name).expanduser()
+    if name and folder.is_dir():
+        return folder
+    if name and folder.exists():
+        raise PagedlabError(f"{name} is a file: give the folder with config.json, *.safetensors and tokenizer.json")
+    if HUB_NAME.fullmatch(name):
+        from pagedlab.model.hub import hub_folder
+
+        return hub_folder(name)
+    raise PagedlabError(
+        f"unknown model {name!r}: allowed are 'smollm2', 'tiny-random', an existing folder in Hugging Face's layout, "
+        "or owner/name on the Hugging Face hub"
+    )
+
+
+def weight_slots(model: LlamaModel) -> dict[str, torch.Tensor]:
+    """Where each weight of a checkpoint goes: Hugging Face's name -> a view of the model's (joined) matrix."""
+    config = model.config
+    slots = {"model.embed_tokens.weight": model.embedding, "model.norm.weight": model.norm}
+    if not config.tie_word_embeddings:
+        slots["lm_head.weight"] = model.head
+    heads = (config.num_query_heads, config.num_kv_heads, config.num_kv_heads)
+    for layer in model.layers:
+        at = f"model.layers.{layer.index}."
+        slots[at + "input_layernorm.weight"] = layer.attention_norm
+        slots[at + "post_attention_layernorm.weight"] = layer.mlp_norm
+        slots[at + "self_attn.o_proj.weight"] = layer.output
+        slots[at + "mlp.down_proj.weight"] = layer.down
+        slots[at + "mlp.gate_proj.weight"], slots[at + "mlp.up_proj.weight"] = layer.gate_up.chunk(2)
+        rows = [n * config.head_size for n in heads]
+        for letter, slot in zip("qkv", layer.qkv.split(rows), strict=True):
+            slots[f"{at}self_attn.{letter}_proj.weight"] = slot
+        if layer.qkv_bias is not None:
+            for letter, slot in zip("qkv", layer.qkv_bias.split(rows), strict=True):
+                slots[f"{at}self_attn.{letter}_proj.bias"] = slot
+    return slots
+
+
+def fill(model: LlamaModel, tensors: Iterable[tuple[str, torch.Tensor]]) -> None:
+    """Copy each weight to its slot. PagedlabError where one is missing, unknown or of another shape."""
+    slots = weight_slots(model)
+    for name, values in tensors:
+        if name.endswith(".rotary_emb.inv_freq") or (name == "lm_head.weight" and model.config.tie_word_embeddings):
+            continue  # both follow from what we have
+        slot = slots.pop(name, None)
+        if slot is None:
+            raise PagedlabError(f"the weight {name!r} has no place in {model.config.name}: this is no plain Llama")
+        if slot.shape != values.shape:
+            raise PagedlabError(
+                f"the weight {name!r} has shape {list(values.shape)}, but the sizes of {model.config.name} ask for "
+                f"{list(slot.shape)}: weights and configuration do not belong together"
+            )
+        slot.copy_(values)
+    if slots:
+        raise PagedlabError(
+            f"{len(slots)} weights of {model.config.name} are missing, {next(iter(slots))!r} among them: "
+            "get the model's files again"
+        )
+
+
+def _tiny_random(device: torch.device, dtype: torch.dtype, seed: int) -> tuple[LlamaModel, Tokenizer]:
+    """A model for tests: it says nothing sensible, but its next token depends on everything before it."""
+    tokenizer = byte_tokenizer()
+    config = LlamaConfig(
+        name="tiny-random",
+        vocab_size=tokenizer.vocab_size,
+        hidden_size=64,
+        intermediate_size=128,
+        num_layers=3,
+        num_query_heads=4,
+        num_kv_heads=2,
+        head_size=16,
+        rope_theta=10000.0,
+        rms_norm_eps=1e-5,
+        max_model_len=512,
+        tie_word_embeddings=False,  # tied random weights would only repeat the last token
+    )
+    model = LlamaModel(config, device, dtype)
+    generator = torch.Generator().manual_seed(seed)
+    for slot in weight_slots(model).values():
+        if slot.dim() == 1:
+            slot.fill_(1.0)
+        else:  # keeps the size of what passes through, so that no layer drowns another
+            slot.copy_(torch.randn(slot.shape, generator=generator) * slot.shape[1] ** -0.5)
+    return model, tokenizer
