@@ -1,0 +1,266 @@
+"""The command `pagedlab`. Each command imports what it needs when it runs, so that `pagedlab --help` is quick.
+
+Exit status: 0 done, 1 the answer is no (the course cannot run, a difference was found, too few points), 2 the input
+was wrong (one sentence on standard error), 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import pagedlab
+from pagedlab.errors import PagedlabError
+
+app = typer.Typer(
+    name="pagedlab", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    help="PagedAttention, taught by a small paged engine that you can run, step and rebuild. "
+         "Start with `pagedlab doctor`, then `pagedlab demo`.",
+)
+
+bench = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure on this machine; ratios from one run.")
+app.add_typer(bench, name="bench")
+
+Model = Annotated[str, typer.Option(
+    help="smollm2, tiny-random (nothing to download, nonsense answers), a local Hugging Face folder, or a hub name.")]
+Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default cuda where there is one.")]
+NumBlocks = Annotated[int | None, typer.Option(
+    "--num-gpu-blocks-override",
+    help="Blocks in the pool, the null block included; by default as many as memory allows.")]
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run one command and exit with its status. Only errors that nobody expected leave a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # a terminal that has no "█" shows "?" there
+    try:
+        try:
+            app(argv, prog_name="pagedlab")
+        finally:
+            sys.stdout.flush()
+    except PagedlabError as error:
+        print(f"pagedlab: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:  # outside of a command; inside, typer has made an exit status of it
+        sys.exit(130)
+    except SystemExit as done:
+        if done.code == 130 and sys.stderr.isatty():
+            print(file=sys.stderr)  # the shell's next line begins on its own
+        raise
+    except BrokenPipeError:
+        # The reader (`| head`) has gone. Python flushes standard output once more at its end: that must not fail too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pagedlab {pagedlab.__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option(
+        "--version", is_eager=True, callback=_print_version, help="Print the version and exit.")] = False,
+) -> None:
+    pass
+
+
+def _checked(prompt: str) -> str:
+    """The prompt, if it is text at all: a quick answer to what can be seen before torch and the model are loaded."""
+    if not prompt:
+        raise PagedlabError("The prompt is empty. Give at least one character.")
+    try:
+        prompt.encode()
+    except UnicodeEncodeError as error:  # bytes of the command line or of standard input that are no UTF-8
+        raise PagedlabError(
+            f"The prompt is not UTF-8 text (character {error.start}). Convert it, for example with iconv.") from None
+    return prompt
+
+
+@app.command()
+def doctor() -> None:
+    """Can the course run on this machine? If not, what to do."""
+    from pagedlab import doctor as medical
+
+    findings: list[medical.Finding] = []
+    for line in medical.report(findings):
+        print(line, flush=True)
+    raise typer.Exit(int(any(f.state == "problem" for f in findings)))
+
+
+@app.command("fetch-model")
+def fetch_model() -> None:
+    """Download the model (98 MB, once) and check it."""
+    from pagedlab.model.download import ensure_model_file
+
+    path = ensure_model_file()
+    print(f"The model is here, and its checksum is right: {path} ({path.stat().st_size / 1e6:.0f} MB)")
+
+
+@app.command()
+def demo(
+    prompts: Annotated[list[str] | None, typer.Argument(
+        metavar="PROMPT", help="Text to go on from; several run together, in one pool.")] = None,
+    max_tokens: Annotated[int, typer.Option(help="Tokens to decode for each prompt.")] = 12,
+    play: Annotated[bool, typer.Option("--play", help="Go on by itself; without a terminal it always does.")] = False,
+    delay: Annotated[float, typer.Option(min=0, help="Seconds between two steps of --play.")] = 0.6,
+    block_size: Annotated[int, typer.Option(help="Tokens in a block.")] = 4,
+    num_blocks: Annotated[int | None, typer.Option(
+        "--num-gpu-blocks-override",
+        help="Blocks in the pool, the null block included; by default what the prompts need, and some more.")] = None,
+    model: Model = "smollm2",
+    device: Device = None,
+    save: Annotated[Path | None, typer.Option(help="Keep the run in this file (.jsonl or .jsonl.gz).")] = None,
+    trace: Annotated[Path | None, typer.Option(
+        help="Show a run that was kept with --save; nothing is computed.")] = None,
+) -> None:
+    """Watch tokens go into blocks, one step at a time."""
+    from pagedlab import demo as show
+
+    if trace is not None and (prompts or save):
+        raise PagedlabError("--trace shows a run as it was recorded; leave out the prompt and --save.")
+    if trace is not None:
+        show.show_recorded(trace, play=play, delay=delay)
+    else:
+        show.show_live(
+            [*map(_checked, prompts)] if prompts else [show.PROMPT], max_tokens=max_tokens, model=model, device=device,
+            block_size=block_size, num_blocks=num_blocks, save_to=save, play=play, delay=delay)
+
+
+@app.command()
+def generate(
+    prompt: Annotated[str, typer.Argument(
+        metavar="PROMPT", help="The text to go on from; - reads it from standard input.")],
+    max_tokens: Annotated[int, typer.Option(help="The most tokens to answer with.")] = 64,
+    temperature: Annotated[float, typer.Option(help="0 always takes the likeliest token.")] = 0.0,
+    top_k: Annotated[int, typer.Option(help="Choose among the k likeliest tokens; 0: among all.")] = 0,
+    top_p: Annotated[float, typer.Option(
+        help="Choose among the likeliest tokens that together have this probability.")] = 1.0,
+    seed: Annotated[int | None, typer.Option(help="Of the random choice; by default 0.")] = None,
+    n: Annotated[int, typer.Option("--n", help="How many answers.")] = 1,
+    stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given several times.")] = None,
+    chat: Annotated[bool, typer.Option(
+        "--chat", help="The prompt is a question to the assistant, not a text to go on from.")] = False,
+    model: Model = "smollm2",
+    device: Device = None,
+    num_blocks: NumBlocks = None,
+) -> None:
+    """Print what the model answers."""
+    if prompt == "-":  # less the newline that `echo` puts at its end
+        prompt = sys.stdin.buffer.read().decode(errors="surrogateescape").removesuffix("\n")
+    prompt = _checked(prompt)
+
+    from pagedlab.engine import LLM, SamplingParams
+    from pagedlab.generate import answers, pieces
+    from pagedlab.terminal import is_terminal
+
+    params = SamplingParams(
+        temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, n=n, max_tokens=max_tokens, stop=stop or [])
+    llm = LLM(model, device=device, num_gpu_blocks_override=num_blocks)
+    outputs = answers(llm, llm.tokenizer.chat([{"role": "user", "content": prompt}]) if chat else prompt, params)
+    if n == 1 and is_terminal(sys.stdout):
+        for piece in pieces(outputs, params.stop):
+            print(piece, end="", flush=True)
+        print()
+        return
+    *_, last = outputs
+    for answer in last.outputs:
+        if n > 1:
+            print(f"--- {answer.index + 1} of {n}")
+        print(answer.text)
+
+
+@app.command()
+def grade(
+    paths: Annotated[list[Path], typer.Argument(
+        metavar="PATH", help="Exercise notebooks, or folders of them.")],
+    json: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write the result to this file too, as data.")] = None,
+    min_score: Annotated[float | None, typer.Option(
+        help="Exit with status 1 unless every notebook has this percentage of its points.")] = None,
+) -> None:
+    """Grade exercise notebooks: points for each check."""
+    from pagedlab.grading.grade import run
+
+    raise typer.Exit(run(paths, json_path=json, min_score=min_score))
+
+
+@app.command()
+def parity(
+    files: Annotated[list[Path] | None, typer.Argument(
+        metavar="FILE", help="Recordings of vLLM, or greedy continuations made with transformers.")] = None,
+    record: Annotated[Path | None, typer.Option(
+        metavar="FOLDER", help="Instead of comparing, make new recordings with the vLLM that is installed.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the first new recording.")] = 0,
+    count: Annotated[int, typer.Option(help="How many new recordings of each kind.")] = 10,
+) -> None:
+    """Replay recordings of vLLM: do we do the same?"""
+    if bool(files) == (record is not None):
+        raise PagedlabError("Give the files to compare, or --record with a folder for new recordings.")
+    if record is not None:
+        from pagedlab.parity.record import record as make
+
+        for path in make(record, seed=seed, count=count):
+            print(path)
+        return
+    from pagedlab.parity import run
+
+    raise typer.Exit(run(files))
+
+
+@app.command()
+def attach(
+    source: Annotated[str, typer.Argument(
+        metavar="SOURCE", help="A server's address, such as tcp://localhost:5557, or a file of KV events.")],
+    out: Annotated[Path | None, typer.Option(help="Save what came in to this trace file.")] = None,
+    topic: Annotated[str, typer.Option(help="Only messages on this topic.")] = "",
+    max_batches: Annotated[int | None, typer.Option(min=1, help="Stop after so many batches.")] = None,
+    seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long; Ctrl-C stops too.")] = None,
+) -> None:
+    """Follow the prefix cache of a running vLLM server."""
+    from pagedlab.attach import run
+
+    raise typer.Exit(run(source, out=out, topic=topic, max_batches=max_batches, seconds=seconds))
+
+
+@app.command("gpu-check")
+def gpu_check(
+    compile_only: Annotated[bool, typer.Option(
+        "--compile-only", help="Compile every kernel for five kinds of GPU; needs none.")] = False,
+    out: Annotated[Path, typer.Option(
+        metavar="FOLDER", help="Where the figures and traces go.")] = Path("artifacts/gpu-check"),
+) -> None:
+    """Check and measure the kernels on this machine's GPU."""
+    from pagedlab.bench.gpu_check import run
+
+    raise typer.Exit(run(compile_only, out))
+
+
+@bench.command("kv")
+def bench_kv(
+    rounds: Annotated[int, typer.Option(help="Rounds to take the median of.")] = 5,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Time the memory manager, beside that of vLLM."""
+    from pagedlab.bench.kv import run
+
+    run(rounds=rounds, json=json)
+
+
+@bench.command("fragmentation")
+def bench_fragmentation(
+    requests: Annotated[int, typer.Option(help="Requests of the longer workload.")] = 400,
+    seed: Annotated[int, typer.Option(help="Of the workloads.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Serve one workload with contiguous and with paged memory."""
+    from pagedlab.bench.fragmentation import run
+
+    run(requests=requests, seed=seed, json=json)

@@ -1,0 +1,70 @@
+"""The commands that others compute for: options and exit status. What they compute is tested where it lives."""
+
+import gzip
+import json
+
+import pytest
+import torch
+
+from pagedlab.trace import load
+
+
+@pytest.fixture
+def recording(root):
+    return root / "tests" / "golden" / "vllm-0.32.0" / "kv-01.jsonl.gz"
+
+
+def test_parity_of_identical_decisions_is_status_0(run, recording):
+    done = run("parity", recording)
+    assert (done.status, done.err) == (0, "") and "identical" in done.out
+
+
+def test_parity_prints_the_first_difference_and_ends_with_status_1(run, recording, tmp_path):
+    lines = [json.loads(line) for line in gzip.decompress(recording.read_bytes()).decode().splitlines()]
+    lines[5]["free"].reverse()
+    path = tmp_path / "changed.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    done = run("parity", recording, path)
+    assert done.status == 1
+    assert f"{path}: DIFFERENT" in done.out and f"{recording}: identical" in done.out
+
+
+def test_bench_kv_prints_one_json_object_where_asked(run):
+    done = run("bench", "kv", "--rounds", "1", "--json")
+    assert done.status == 0 and json.loads(done.out)["benchmark"] == "kv"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU, and so it would be measured")
+def test_gpu_check_without_a_gpu_says_what_is_possible_and_writes_nothing(run, tmp_path):
+    done = run("gpu-check", "--out", tmp_path / "out")
+    assert done.status == 2 and "No CUDA device" in done.err and "--compile-only" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_attach_reads_a_file_of_events_and_keeps_the_trace(run, tmp_path):
+    from pagedlab.attach import KVEventPublisher
+    from pagedlab.engine import LLM
+
+    llm = LLM("tiny-random", device="cpu", record=True, block_size=4, num_gpu_blocks_override=16)
+    publisher = KVEventPublisher(str(tmp_path / "run.events"))
+    llm.recorder.subscribe(publisher)
+    llm.generate("twelve bytes")
+    publisher.close()
+    done = run("attach", tmp_path / "run.events", "--out", tmp_path / "run.jsonl", "--max-batches", "1")
+    assert done.status == 0 and "batch 0: 3 blocks stored" in done.out
+    assert [event.kind for event in load(tmp_path / "run.jsonl").events].count("prefix_stored") == 3
+
+
+@pytest.mark.parametrize("argv, words", [
+    (["grade", "nowhere.ipynb"], ["nowhere.ipynb"]),
+    (["grade", "."], ["no notebook"]),
+    (["grade", ".", "--min-score", "101"], ["101", "percent"]),
+    (["bench", "kv", "--rounds", "0"], ["rounds is 0"]),
+    (["bench", "fragmentation", "--requests", "1"], ["requests is 1", "at least 100"]),
+    (["attach", "nowhere.events"], ["nowhere.events", "tcp://localhost:5557"]),
+    (["attach", "nonsense://x", "--seconds", "0"], ["nonsense://x", "tcp://localhost:5557"]),
+])
+def test_what_cannot_be_done_is_status_2_and_a_sentence(run, tmp_path, monkeypatch, argv, words):
+    monkeypatch.chdir(tmp_path)
+    done = run(*argv)
+    assert done.status == 2 and not [word for word in words if word not in done.err], done.err

@@ -1,0 +1,133 @@
+"""Wrong input: one clear sentence on standard error, status 2, no traceback; what is no error stays quiet."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+TINY = ("--model", "tiny-random", "--device", "cpu")
+PAGEDLAB = [sys.executable, "-m", "pagedlab"]
+
+
+@pytest.mark.parametrize("argv, words", [
+    (["generate", "hi", "--model", "smolm2"], ["smolm2", "smollm2", "tiny-random", "folder"]),
+    (["generate", "hi", "--model", "."], ["config.json"]),
+    (["generate", "word " * 200, *TINY], ["1000 tokens", "512", "511"]),
+    (["generate", "hi", *TINY, "--max-tokens", "200", "--num-gpu-blocks-override", "4"], ["need 13 blocks", "3"]),
+    (["demo", "hi", *TINY, "--max-tokens", "40", "--num-gpu-blocks-override", "4"], ["need 11 blocks", "3"]),
+    (["generate", "hi", *TINY, "--num-gpu-blocks-override", "1"], ["num_gpu_blocks_override", "at least 2"]),
+    (["generate", "hi", *TINY, "--max-tokens", "0"], ["max_tokens is 0", "at least 1"]),
+    (["demo", "hi", *TINY, "--max-tokens", "0"], ["max_tokens is 0", "at least 1"]),
+    (["demo", "hi", *TINY, "--block-size", "0"], ["block_size is 0", "at least 1"]),
+    (["generate", ""], ["empty"]),
+    (["generate", "-"], ["empty"]),
+    (["demo", "good", ""], ["empty"]),
+    (["generate", "hi\udcff"], ["UTF-8", "character 2"]),
+    (["generate", "hi", *TINY, "--temperature", "-1"], ["temperature is -1"]),
+    (["generate", "hi", *TINY, "--top-p", "1.5"], ["top_p is 1.5"]),
+    (["generate", "hi", "--device", "gpu"], ["'gpu'", "cpu, cuda"]),
+    (["demo", "--trace", "nowhere.jsonl.gz"], ["nowhere.jsonl.gz"]),
+    (["demo", "hi", "--trace", "run.jsonl"], ["--trace", "leave out the prompt"]),
+    (["demo", *TINY, "--max-tokens", "1", "--save", "nowhere/run.jsonl"], ["nowhere", "could not be written"]),
+    (["parity"], ["--record"]),
+    (["parity", "nowhere.jsonl.gz"], ["nowhere.jsonl.gz"]),
+])
+def test_wrong_input_is_answered_in_a_sentence_with_status_2(run, argv, words):
+    done = run(*argv)
+    assert done.status == 2
+    assert done.err.startswith("pagedlab: ") and done.err.count("\n") == 1
+    assert not [word for word in words if word not in done.err], done.err
+
+
+@pytest.mark.parametrize("argv", [
+    ["generate"], ["generate", "hi", "--max-tokens", "many"], ["genrate"], ["demo", "--no"], ["grade"]])
+def test_wrong_usage_is_answered_with_status_2_and_points_to_the_help(run, argv):
+    done = run(*argv)
+    assert done.status == 2 and "-h" in done.err and "Traceback" not in done.err
+
+
+def header(**changes) -> str:
+    return json.dumps({"kind": "header", "schema": 1, "config": {"num_blocks": 4, "block_size": 2}} | changes)
+
+
+CONTRADICTION = "\n".join([
+    header(),
+    '{"kind": "step_started", "step": 1}',
+    '{"kind": "blocks_freed", "request_id": "A", "block_ids": [99], "to_head": [], "to_tail": [99]}',
+    '{"kind": "step_ended", "step": 1, "num_tokens": 1, "seconds": 1, "device": "CPU"}',
+])
+
+
+@pytest.mark.parametrize("content, words", [
+    (gzip.compress(header().encode())[:20], ["not a readable trace"]),
+    (b"not json", ["line 1"]),
+    (b"{}", ["no header"]),
+    (header(schema=0).encode(), ["schema 0", "Record it again"]),
+    (header(config={}).encode(), ["broken header"]),
+    (f'{header()}\n{{"kind": "no_such_kind"}}'.encode(), ["line 2", "no_such_kind"]),
+    (header().encode(), ["no finished step"]),
+    (CONTRADICTION.encode(), ["contradicts itself", "99"]),
+])
+def test_a_corrupt_or_older_trace_is_refused_and_the_file_is_named(run, tmp_path, content, words):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(content)
+    done = run("demo", "--trace", path)
+    assert done.status == 2
+    assert done.err.count("\n") == 1 and "Traceback" not in done.err
+    assert not [word for word in [str(path), *words] if word not in done.err], done.err
+
+
+def test_an_unexpected_error_keeps_its_traceback(monkeypatch):
+    from pagedlab import doctor
+    from pagedlab.cli import main
+
+    def broken():
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(doctor, "examine", broken)
+    with pytest.raises(ZeroDivisionError):
+        main(["doctor"])
+
+
+def test_the_real_command_prints_no_traceback_and_the_status_is_2():
+    done = subprocess.run([*PAGEDLAB, "generate", ""], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "pagedlab: The prompt is empty. Give at least one character.\n"
+
+
+def test_a_reader_that_leaves_early_is_no_error_worth_a_word():
+    with subprocess.Popen([*PAGEDLAB, "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+def test_ctrl_c_ends_quietly_with_status_130():
+    # It waits for its standard input, and so is certainly inside the command when the signal comes. (A shell may have
+    # told its children to ignore Ctrl-C.)
+    ready = ("import signal, sys, pagedlab.cli as c; signal.signal(signal.SIGINT, signal.default_int_handler); "
+             "sys.stderr.write('ready'); sys.stderr.flush(); c.main(['generate', '-'])")
+    process = subprocess.Popen(
+        [sys.executable, "-c", ready], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with process:
+        assert process.stderr.read(5) == b"ready"
+        while not _sleeps(process.pid):
+            pass
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+        assert process.stdout.read() == process.stderr.read() == b""
+
+
+def _sleeps(pid: int) -> bool:
+    """Does the process wait for something? (Linux says so; elsewhere a moment has to do.)"""
+    time.sleep(0.1)
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "S"
+    except FileNotFoundError:
+        time.sleep(1)
+        return True
