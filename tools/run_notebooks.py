@@ -1,7 +1,7 @@
 """Runs notebooks and stores their outputs: ``python tools/run_notebooks.py notebooks/*.ipynb``.
 
-What is stored is what a reader on GitHub sees: every cell's real output, each lab's last picture. What is not: widget state (it
-breaks GitHub's view), times of execution, and anything that names this machine.
+What is stored is what a reader on GitHub sees: every cell's real output, each lab's last picture. What is not: widget
+state (it breaks GitHub's view), times of execution, and anything that names this machine.
 """
 
 from __future__ import annotations

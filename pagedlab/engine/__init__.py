@@ -6,6 +6,7 @@ its benchmark and the comparison with vLLM start at once.
 
 from importlib import import_module
 
+from pagedlab.engine.beam import BeamSearchOutput, BeamSearchParams, BeamSearchSequence
 from pagedlab.engine.config import EngineConfig
 from pagedlab.engine.request import CompletionOutput, Request, RequestOutput, SamplingParams
 from pagedlab.engine.scheduler import Scheduler, SchedulerOutput
@@ -14,6 +15,9 @@ _HOME = {"EngineDriver": "driver", "LLM": "llm", "Remap": "driver"}
 
 __all__ = [
     "LLM",
+    "BeamSearchOutput",
+    "BeamSearchParams",
+    "BeamSearchSequence",
     "CompletionOutput",
     "EngineConfig",
     "EngineDriver",

@@ -18,6 +18,11 @@ class EngineConfig:
     device_memory: how many bytes the "card" has when the engine runs on a CPU (on a GPU the card is asked).
     num_gpu_blocks_override: the pool's size in blocks, the null block included; beats both.
     max_model_len: longest request in tokens, prompt and output together (None: the model's own limit).
+    era: "v1" (what vLLM runs), or "paper" (fork, copy-on-write and swap, as in vLLM v0.2.0; no prefix cache, no chunked
+    prefill, no null block).
+    preemption: what happens to a victim's blocks when memory runs out: "recompute" or, in the paper's era, "swap".
+    swap_space: GiB of the CPU's memory for swapped blocks (None: as much as the pool itself has). Only with "swap".
+    num_cpu_blocks_override: the same in blocks; beats it.
     """
 
     block_size: int = 16
@@ -29,6 +34,10 @@ class EngineConfig:
     max_num_batched_tokens: int = 8192
     max_model_len: int | None = None
     seed: int = 0
+    era: str = "v1"
+    preemption: str = "recompute"
+    swap_space: float | None = None
+    num_cpu_blocks_override: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("block_size", "device_memory", "max_num_seqs", "max_num_batched_tokens"):
@@ -41,6 +50,28 @@ class EngineConfig:
             raise PagedlabError(
                 f"gpu_memory_utilization is {self.gpu_memory_utilization}; it is a share of the card: "
                 "above 0, at most 1."
+            )
+        self._check_era()
+
+    def _check_era(self) -> None:
+        if self.era not in ("v1", "paper"):
+            raise PagedlabError(f'era is {self.era!r}; allowed are "v1" and "paper".')
+        if self.preemption not in ("recompute", "swap"):
+            raise PagedlabError(f'preemption is {self.preemption!r}; allowed are "recompute" and "swap".')
+        if self.era == "paper":
+            self.enable_prefix_caching = False  # nobody found blocks by their content then
+        elif self.preemption == "swap":
+            raise PagedlabError('preemption="swap" needs era="paper": V1 recomputes, it has no swap.')
+        if self.swap_space is not None:
+            known = isinstance(self.swap_space, (int, float)) and not isinstance(self.swap_space, bool)
+            if not known or not 0 <= self.swap_space < float("inf"):
+                raise PagedlabError(f"swap_space is {self.swap_space!r}; it must be a number of GiB, 0 or more.")
+        if self.num_cpu_blocks_override is not None:
+            self._check_count("num_cpu_blocks_override", 0)
+        if self.preemption == "swap" and 0 in (self.swap_space, self.num_cpu_blocks_override):
+            name = "num_cpu_blocks_override" if self.num_cpu_blocks_override == 0 else "swap_space"
+            raise PagedlabError(
+                f'{name} is 0, so there is nowhere to swap to. Give it more, or take preemption="recompute".'
             )
 
     def _check_count(self, name: str, least: int) -> None:

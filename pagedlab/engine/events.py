@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import torch
@@ -49,7 +50,13 @@ class EngineEvents:
     def scheduled(self, output: SchedulerOutput, by: Callable[..., Any]) -> None:
         """Who was thrown out, then who came in (in scheduling order)."""
         for request in output.preempted:
-            self.emit(ev.RequestPreempted, by, request_id=request.request_id)
+            self.emit(
+                ev.RequestPreempted,
+                by,
+                request_id=request.request_id,
+                how="swap" if request.status == "swapped" else "recompute",
+                reason=output.fallbacks.get(request.request_id, ""),
+            )
         for request in output.admitted:
             self.emit(
                 ev.RequestAdmitted,
@@ -90,11 +97,12 @@ class EngineEvents:
             )
 
 
-def trace_header(model: Any, config: Any, num_blocks: int, max_model_len: int) -> dict[str, Any]:
-    """Where and with which settings a run happens; see :class:`pagedlab.trace.Trace` for the keys."""
-    try:
-        from triton import __version__ as triton_version
-    except ImportError:  # Triton exists on Linux only
+def trace_header(model: Any, config: Any, **sizes: int) -> dict[str, Any]:
+    """Where and with which settings a run happens; see :class:`pagedlab.trace.Trace` for the keys. ``sizes``: what
+    followed from the knobs (num_blocks, num_cpu_blocks, max_model_len)."""
+    try:  # without importing it: whether kernels are interpreted is decided at that moment
+        triton_version = version("triton")
+    except PackageNotFoundError:  # Triton exists on Linux only
         triton_version = None
     cuda = model.device.type == "cuda"
     capability = torch.cuda.get_device_capability(model.device) if cuda else None
@@ -111,7 +119,7 @@ def trace_header(model: Any, config: Any, num_blocks: int, max_model_len: int) -
         "dtype": str(model.dtype).removeprefix("torch."),
         "model": model.config.name,
         "model_shape": shape | {"bytes_per_element": model.dtype.itemsize},
-        "config": dataclasses.asdict(config) | {"num_blocks": num_blocks, "max_model_len": max_model_len},
+        "config": dataclasses.asdict(config) | sizes,
         "seed": config.seed,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "live": True,

@@ -5,20 +5,21 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from pagedlab.attention import KVPool, paged_attention
 from pagedlab.engine import snapshot as snapshots
+from pagedlab.engine.beam import BeamSearchOutput, BeamSearchParams
 from pagedlab.engine.config import EngineConfig
 from pagedlab.engine.events import EngineEvents, device_name, trace_header
-from pagedlab.engine.pool_size import plan_pool
+from pagedlab.engine.pool_size import plan_cpu_pool, plan_pool
 from pagedlab.engine.request import CompletionOutput, Request, RequestOutput, SamplingParams
 from pagedlab.engine.runner import ModelRunner, ScheduledRequest
 from pagedlab.engine.sampling import sample
 from pagedlab.engine.scheduler import Scheduler, SchedulerOutput
+from pagedlab.engine.sequence_group import SequenceGroup
 from pagedlab.errors import PagedlabError
 from pagedlab.kv.block_pool import BlockPool
 from pagedlab.kv.block_table import BlockTable
@@ -38,15 +39,30 @@ class LLM:
     device: None takes CUDA where there is one.
     dtype: None is float32 on a CPU; on a GPU bfloat16 where it has that, else float16.
     record: keep every event in :attr:`trace`, for the labs.
-    knobs: see :class:`EngineConfig`.
+    knobs: see :class:`EngineConfig`. With ``era="paper"`` this makes a :class:`pagedlab.engine.paper.PaperLLM`.
 
     A learner's parts replace ours. These make the part (a class will do): ``block_pool(num_gpu_blocks,
     enable_caching)``, ``kv_cache_manager(block_pool, block_size, max_model_len, enable_caching)``,
-    ``scheduler(kv_cache_manager, max_num_seqs=, max_num_batched_tokens=, max_model_len=)``. ``attention`` is called
-    like ``pagedlab.attention.paged_attention``.
+    ``scheduler(kv_cache_manager, max_num_seqs=, max_num_batched_tokens=, max_model_len=)``,
+    ``block_table(block_size)``. ``attention`` is called like ``pagedlab.attention.paged_attention``.
 
     Source: vLLM ``entrypoints/llm.py`` and ``v1/engine/``, here in one process and synchronous.
     """
+
+    PARTS: ClassVar[dict[str, Any]] = {
+        "block_pool": BlockPool,
+        "kv_cache_manager": KVCacheManager,
+        "scheduler": Scheduler,
+        "block_table": BlockTable,
+        "attention": paged_attention,
+    }
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> LLM:
+        if cls is LLM and kwargs.get("era") == "paper":
+            from pagedlab.engine.paper import PaperLLM
+
+            return super().__new__(PaperLLM)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -55,10 +71,11 @@ class LLM:
         device: str | None = None,
         dtype: torch.dtype | str | None = None,
         record: bool = False,
-        block_pool: Callable[..., Any] = BlockPool,
-        kv_cache_manager: Callable[..., Any] = KVCacheManager,
-        scheduler: Callable[..., Any] = Scheduler,
-        attention: Callable[..., torch.Tensor] = paged_attention,
+        block_pool: Callable[..., Any] | None = None,
+        kv_cache_manager: Callable[..., Any] | None = None,
+        scheduler: Callable[..., Any] | None = None,
+        block_table: Callable[[int], Any] | None = None,
+        attention: Callable[..., torch.Tensor] | None = None,
         **knobs: Any,
     ) -> None:
         self.config = k = _config(knobs)
@@ -73,16 +90,20 @@ class LLM:
         self.max_model_len = min(k.max_model_len or c.max_model_len, c.max_model_len)
         self.pool_budget = plan_pool(self.model, k, self.max_model_len)
         self.num_blocks = self.pool_budget.num_blocks
-        self.parts = {
+        self.num_cpu_blocks = plan_cpu_pool(k, self.pool_budget)
+        given = {
             "block_pool": block_pool,
             "kv_cache_manager": kv_cache_manager,
             "scheduler": scheduler,
+            "block_table": block_table,
             "attention": attention,
         }
+        self.parts = self.PARTS | {name: part for name, part in given.items() if part is not None}
 
         self.recorder: Recorder | None = None
         if record:
-            self.recorder = Recorder(trace_header(self.model, k, self.num_blocks, self.max_model_len))
+            sizes = {name: getattr(self, name) for name in ("num_blocks", "num_cpu_blocks", "max_model_len")}
+            self.recorder = Recorder(trace_header(self.model, k, **sizes))
         self.events = EngineEvents(self.recorder, self.tokenizer)
 
         self.kv_pool = KVPool(
@@ -94,35 +115,44 @@ class LLM:
             self.model.dtype,
             self.model.device,
         )
-        self.block_pool = block_pool(self.num_blocks, k.enable_prefix_caching)
-        if self.recorder:
-            self.block_pool = ObservedBlockPool(self.block_pool, k.block_size, self.recorder)
-        self.kv_cache_manager = kv_cache_manager(
-            self.block_pool, k.block_size, self.max_model_len, k.enable_prefix_caching
-        )
-        if self.recorder:
-            self.kv_cache_manager = ObservedKVCacheManager(self.kv_cache_manager, self.block_pool, self.recorder)
         limits = {
             "max_num_seqs": k.max_num_seqs,
             "max_num_batched_tokens": k.max_num_batched_tokens,
             "max_model_len": self.max_model_len,
         }
-        self.scheduler = scheduler(self.kv_cache_manager, **limits)
-        self.runner = ModelRunner(self.model, self.kv_pool, attention, **limits)
+        self.runner = ModelRunner(self.model, self.kv_pool, self.parts["attention"], **limits)
+        self._make_parts(limits)
 
         self.requests: dict[str, Request] = {}  # unfinished ones
         self.tables: dict[str, BlockTable] = {}  # of running requests: what the model reads
-        self.groups: dict[str, _Group] = {}  # prompts whose output is not complete
+        self.groups: dict[str, SequenceGroup] = {}  # prompts whose output is not complete
         self.step_count = 0
         self.num_requests = 0
         self.inputs: list[tuple[int, str, tuple, dict]] = []  # asked from outside: after which step, what
+
+    def _make_parts(self, limits: dict[str, int]) -> None:
+        """Pool, manager and scheduler; under a recorder the first two are watched."""
+        k, parts = self.config, self.parts
+        self.block_pool = parts["block_pool"](self.num_blocks, k.enable_prefix_caching)
+        if self.recorder:
+            self.block_pool = ObservedBlockPool(self.block_pool, k.block_size, self.recorder)
+        self.kv_cache_manager = parts["kv_cache_manager"](
+            self.block_pool, k.block_size, self.max_model_len, k.enable_prefix_caching
+        )
+        if self.recorder:
+            self.kv_cache_manager = ObservedKVCacheManager(self.kv_cache_manager, self.block_pool, self.recorder)
+        self.scheduler = parts["scheduler"](self.kv_cache_manager, **limits)
+
+    def pools(self) -> list[tuple[list[Any], torch.Tensor]]:
+        """Each pool's block records, and its bytes [layers, 2, blocks, block size, KV heads, head size]."""
+        return [(self.block_pool.blocks, self.kv_pool.data)]
 
     # ------------------------------------------------------------------------------------------------- requests
 
     def add_request(
         self,
         prompt: Prompt,
-        sampling_params: SamplingParams | None = None,
+        sampling_params: SamplingParams | BeamSearchParams | None = None,
         *,
         request_id: str | None = None,
         salt: str = "",
@@ -141,25 +171,35 @@ class LLM:
         self._check_fits(token_ids, params, request_id)
         self._log("add_request", token_ids, params, request_id=request_id, salt=salt)
 
-        group = _Group(request_id, prompt if isinstance(prompt, str) else None, token_ids)
-        for i in range(params.n):
-            request = Request(
-                request_id if params.n == 1 else f"{request_id}/{i}",
-                token_ids,
-                params,
-                block_size=self.config.block_size,
-                enable_caching=self.config.enable_prefix_caching,
-                salt=salt,
-                seed=(params.seed if params.seed is not None else self.config.seed + self.num_requests) + i,
-            )
-            group.children.append(request)
-            self.requests[request.request_id] = request
-            self.events.arrived(request, self.add_request)
-            self.scheduler.add_request(request)
-            self.events.emit(ev.RequestQueued, self.scheduler.add_request, request_id=request.request_id)
+        text = prompt if isinstance(prompt, str) else None
+        group = SequenceGroup(request_id, text, token_ids, width=params.n)
+        self._queue(group, params, salt)
         self.groups[request_id] = group
         self.num_requests += 1
         return request_id
+
+    def _queue(self, group: SequenceGroup, params: SamplingParams, salt: str) -> None:
+        """V1: the ``n`` answers to a prompt are ``n`` requests, and the scheduler never learns that they belong
+        together."""
+        for i in range(group.width):
+            request = self._new_request(group, i, params, salt)
+            self.scheduler.add_request(request)
+            self.events.emit(ev.RequestQueued, self.scheduler.add_request, request_id=request.request_id)
+
+    def _new_request(self, group: SequenceGroup, index: int, params: SamplingParams, salt: str = "") -> Request:
+        request = Request(
+            group.request_id if group.width == 1 else f"{group.request_id}/{index}",
+            group.prompt_token_ids,
+            params,
+            block_size=self.config.block_size,
+            enable_caching=self.config.enable_prefix_caching,
+            salt=salt,
+            seed=(params.seed if params.seed is not None else self.config.seed + self.num_requests) + index,
+        )
+        group.children.append(request)
+        self.requests[request.request_id] = request
+        self.events.arrived(request, self.add_request)
+        return request
 
     def abort_request(self, request_id: str) -> None:
         """End a request now and free its blocks. Raises PagedlabError for an unknown id."""
@@ -177,7 +217,7 @@ class LLM:
     def generate(
         self,
         prompts: Prompt | Sequence[Prompt],
-        sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
+        sampling_params: SamplingParams | Sequence[SamplingParams | None] | BeamSearchParams | None = None,
         *,
         use_tqdm: bool = False,
     ) -> list[RequestOutput]:
@@ -222,6 +262,12 @@ class LLM:
         """Answer a conversation, ``[{"role": "user", "content": "…"}]``, put into the model's chat template."""
         return self.generate(self.tokenizer.chat(list(messages)), sampling_params)[0]
 
+    def beam_search(
+        self, prompts: Prompt | Sequence[Prompt], params: BeamSearchParams
+    ) -> list[BeamSearchOutput]:
+        """The likeliest continuations of each prompt, the best first. Needs ``era="paper"``: else PagedlabError."""
+        raise PagedlabError('Beam search forks sequences, which V1 cannot: make the engine with LLM(..., era="paper").')
+
     # ---------------------------------------------------------------------------------------------------- steps
 
     def step(self) -> list[RequestOutput]:
@@ -258,7 +304,7 @@ class LLM:
         for request in output.preempted:
             del self.tables[request.request_id]
         for request in output.admitted:
-            self.tables[request.request_id] = BlockTable(self.config.block_size)
+            self.tables[request.request_id] = self.parts["block_table"](self.config.block_size)
         for request_id, block_ids in output.new_block_ids.items():
             self.tables[request_id].append(block_ids)
 
@@ -303,14 +349,14 @@ class LLM:
 
     def _outputs(self, sampled: dict[str, int]) -> list[RequestOutput]:
         """The outputs of prompts that got a token; complete ones leave the engine."""
-        touched = [g for g in self.groups.values() if any(r.request_id in sampled for r in g.children)]
+        touched = [g for g in self.groups.values() if g.finished or any(r.request_id in sampled for r in g.children)]
         outputs = [self._output(group) for group in touched]
         for output in outputs:
             if output.finished:
                 del self.groups[output.request_id]
         return outputs
 
-    def _output(self, group: _Group) -> RequestOutput:
+    def _output(self, group: SequenceGroup) -> RequestOutput:
         completions = []
         for index, request in enumerate(group.children):
             token_ids = request.output_token_ids
@@ -407,14 +453,21 @@ class LLM:
             raise PagedlabError(reason)
 
     def _why_never(self, token_ids: list[int], params: SamplingParams) -> str | None:
-        n, block_size = len(token_ids), self.config.block_size
+        n = len(token_ids)
         if n == 0:
             return "The prompt is empty; give at least one token."
+        if isinstance(params, BeamSearchParams) and self.config.era != "paper":
+            return 'Beam search forks sequences, which V1 cannot: make the engine with LLM(..., era="paper").'
         if n >= self.max_model_len:
             return (
                 f"The prompt has {n} tokens; max_model_len is {self.max_model_len}, which leaves room for at most "
                 f"{self.max_model_len - 1}. Shorten the prompt."
             )
+        return self._why_no_room(n, params)
+
+    def _why_no_room(self, n: int, params: SamplingParams) -> str | None:
+        """``n``: tokens of the prompt."""
+        block_size = self.config.block_size
         # The token sampled last is never written, so it needs no slot.
         needed = -(-(min(n + params.max_tokens, self.max_model_len) - 1) // block_size)
         if needed > self.num_blocks - 1:
@@ -425,16 +478,6 @@ class LLM:
                 "or blocks (num_gpu_blocks_override)."
             )
         return None
-
-
-@dataclass
-class _Group:
-    """A prompt and the requests that answer it, one for each of its ``n`` answers."""
-
-    request_id: str
-    prompt: str | None
-    prompt_token_ids: list[int]
-    children: list[Request] = dataclasses.field(default_factory=list)
 
 
 def _letters(number: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from pagedlab.engine.config import EngineConfig
+from pagedlab.engine.config import GIB, EngineConfig
 from pagedlab.errors import PagedlabError
 
 
@@ -53,6 +53,25 @@ def plan_pool(model: Any, config: EngineConfig, max_model_len: int) -> PoolBudge
             "max_num_batched_tokens, or set num_gpu_blocks_override."
         )
     return PoolBudget(card, allowed, model.num_bytes, activations, other, bytes_per_block, num_blocks, measured)
+
+
+def plan_cpu_pool(config: EngineConfig, budget: PoolBudget) -> int:
+    """How many blocks the CPU pool gets (0 without swapping). Raises PagedlabError where ``swap_space`` holds not
+    one."""
+    if config.preemption != "swap":
+        return 0
+    if config.num_cpu_blocks_override is not None:
+        return config.num_cpu_blocks_override
+    if config.swap_space is None:
+        return budget.num_blocks
+    num_blocks = int(config.swap_space * GIB) // budget.bytes_per_block
+    if num_blocks == 0:
+        raise PagedlabError(
+            f"swap_space is {config.swap_space:g} GiB, and one block takes {budget.bytes_per_block:,} bytes: not one "
+            "fits. "
+            "Give it more, or say the number of blocks with num_cpu_blocks_override."
+        )
+    return num_blocks
 
 
 def activation_peak(model: Any, config: EngineConfig, max_model_len: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 
 from pagedlab.errors import PagedlabError
@@ -14,8 +15,8 @@ class SamplingParams:
     off.
 
     ``seed``: None takes the engine's seed and the request's number. ``stop``: the text ends before the first of these
-    strings. ``n``: how many answers; they become n requests that share the prompt's full blocks. Raises PagedlabError
-    for values that make no sense.
+    strings. ``n``: how many answers; they become n requests that share the prompt's full blocks (in the paper's era: n
+    sequences that fork from one prefill). Raises PagedlabError for values that make no sense.
     """
 
     temperature: float = 0.0
@@ -70,7 +71,7 @@ class Request:
         self.all_token_ids = list(prompt_token_ids)
         self.num_prompt_tokens = len(prompt_token_ids)
         self.num_computed_tokens = 0
-        self.status = "waiting"  # waiting, running, preempted or finished
+        self.status = "waiting"  # waiting, running, preempted, swapped or finished
         self.finish_reason: str | None = None
         self.num_cached_tokens = 0  # found in the prefix cache at the first admission
         self.num_preemptions = 0
@@ -92,6 +93,13 @@ class Request:
         self.all_token_ids.append(token_id)
         self._hash()
 
+    def fork(self, request_id: str, seed: int) -> Request:
+        """A second request that has come exactly as far as this one, and goes on by itself (the paper's era)."""
+        child = copy.copy(self)
+        child.request_id, child.seed, child.num_preemptions = request_id, seed, 0
+        child.all_token_ids, child.block_hashes = list(self.all_token_ids), list(self.block_hashes)
+        return child
+
     def _hash(self) -> None:
         if self._block_size and len(self.all_token_ids) >= (len(self.block_hashes) + 1) * self._block_size:
             extend_block_hashes(self.block_hashes, self.all_token_ids, self._block_size, self._first_parent)
@@ -99,12 +107,14 @@ class Request:
 
 @dataclass
 class CompletionOutput:
-    """One answer. ``finish_reason``: "stop" (end of text, or a stop string), "length", "abort", None while running."""
+    """One answer. ``finish_reason``: "stop" (end of text, or a stop string), "length", "abort", None while running.
+    ``cumulative_logprob``: the log of the answer's probability, where a beam search computed it."""
 
     index: int
     text: str
     token_ids: list[int]
     finish_reason: str | None
+    cumulative_logprob: float | None = None
 
 
 @dataclass

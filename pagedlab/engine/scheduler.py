@@ -14,7 +14,7 @@ class SchedulerOutput:
     """One step's decision. ``num_scheduled_tokens`` is in scheduling order.
 
     ``new_block_ids``: for requests that start or resume in this step their whole block table, for the others only the
-    blocks added.
+    blocks added. ``fallbacks``: why a victim was recomputed although swapping was asked for (the paper's era).
     """
 
     num_scheduled_tokens: dict[str, int] = field(default_factory=dict)
@@ -22,6 +22,7 @@ class SchedulerOutput:
     new: list[Request] = field(default_factory=list)
     resumed: list[Request] = field(default_factory=list)
     preempted: list[Request] = field(default_factory=list)
+    fallbacks: dict[str, str] = field(default_factory=dict)
 
     @property
     def admitted(self) -> list[Request]:
@@ -47,6 +48,11 @@ class Scheduler:
     def __init__(
         self, kv_cache_manager: Any, *, max_num_seqs: int, max_num_batched_tokens: int, max_model_len: int
     ) -> None:
+        if min(max_num_seqs, max_num_batched_tokens, max_model_len) < 1:
+            raise ValueError(
+                f"max_num_seqs={max_num_seqs}, max_num_batched_tokens={max_num_batched_tokens} and "
+                f"max_model_len={max_model_len} must all be at least 1"
+            )
         self.kv_cache_manager = kv_cache_manager
         self.max_num_seqs = max_num_seqs
         self.max_num_batched_tokens = max_num_batched_tokens
@@ -55,6 +61,12 @@ class Scheduler:
         self.running: list[Request] = []
 
     def add_request(self, request: Request) -> None:
+        """Let the request wait behind all others. Raises ValueError for a prompt that leaves no room for a token."""
+        if request.num_tokens >= self.max_model_len:
+            raise ValueError(
+                f"request {request.request_id!r} holds {request.num_tokens} tokens; max_model_len={self.max_model_len} "
+                f"leaves room for a prompt of at most {self.max_model_len - 1}"
+            )
         self.waiting.append(request)
 
     def has_unfinished_requests(self) -> bool:
@@ -161,7 +173,8 @@ class Scheduler:
             for request in queue:
                 if request.request_id == request_id:
                     queue.remove(request)
-                    self.kv_cache_manager.free(request)
+                    if request.status == "running":  # those that wait hold no blocks
+                        self.kv_cache_manager.free(request)
                     request.status, request.finish_reason = "finished", "abort"
                     return request
         return None

@@ -28,35 +28,40 @@ STEP_STATE = (
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A moment of the engine. ``data``: the bytes of ``block_ids``, [layers, 2, blocks, block size, KV heads, head
-    size]."""
+    """A moment of the engine. ``stored``: for each pool (in the paper's era there is one in the CPU's memory too) block
+    ids and their bytes, [layers, 2, blocks, block size, KV heads, head size]."""
 
     state: dict[str, Any]
-    block_ids: list[int]
-    data: torch.Tensor
+    stored: list[tuple[list[int], torch.Tensor]]
     num_events: int
 
 
 def take(llm: LLM) -> Snapshot:
     """Blocks that nobody owns and that cannot be hit hold nothing anybody will read: their bytes stay out."""
-    ids = [b.block_id for b in llm.block_pool.blocks if b.ref_cnt > 0 or b.block_hash is not None]
+    stored = []
+    for blocks, data in llm.pools():
+        ids = [b.block_id for b in blocks if b.ref_cnt > 0 or b.block_hash is not None]
+        stored.append((ids, data[:, :, ids].clone()))
     state = {name: getattr(llm, name) for name in STEP_STATE}
     num_events = len(llm.trace.events) if llm.recorder else 0
-    return Snapshot(_copy(state, llm), ids, llm.kv_pool.data[:, :, ids].clone(), num_events)
+    return Snapshot(_copy(state, llm), stored, num_events)
 
 
 def restore(llm: LLM, snapshot: Snapshot) -> None:
     for name, value in _copy(snapshot.state, llm).items():
         setattr(llm, name, value)
-    llm.kv_pool.data[:, :, snapshot.block_ids] = snapshot.data
+    for (_, data), (ids, kept) in zip(llm.pools(), snapshot.stored, strict=True):
+        data[:, :, ids] = kept
     if llm.recorder:
         llm.trace.truncate(snapshot.num_events)
 
 
 def rerun(llm: LLM, upto_step: int, changes: dict[str, Any]) -> LLM:
     """A new engine on the same weights, given the same inputs after the same steps, run to ``upto_step``."""
-    knobs = dataclasses.asdict(llm.config) | llm.parts | changes
-    twin = type(llm)(llm, record=True, **knobs)
+    # Only parts that were given: the other era's own ones are others.
+    replaced = {name: part for name, part in llm.parts.items() if part is not llm.PARTS[name]}
+    knobs = dataclasses.asdict(llm.config) | replaced | changes
+    twin = _engine_class()(llm, record=True, **knobs)
 
     def run_to(step: int) -> None:
         while twin.step_count < step and twin.has_unfinished_requests():
@@ -68,6 +73,12 @@ def rerun(llm: LLM, upto_step: int, changes: dict[str, Any]) -> LLM:
             getattr(twin, name)(*args, **kwargs)
     run_to(upto_step)
     return twin
+
+
+def _engine_class() -> type[LLM]:
+    from pagedlab.engine.llm import LLM
+
+    return LLM  # and not type(llm): the twin may be of the other era
 
 
 def _copy(state: dict[str, Any], llm: LLM) -> dict[str, Any]:

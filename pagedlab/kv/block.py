@@ -1,4 +1,7 @@
-"""What is a block, and in which order are free blocks handed out?"""
+"""What is a block, and in which order are free blocks handed out?
+
+Read this file first: a block's record, and the queue in which it waits for its next owner. ``block_pool.py`` is
+built from these two, ``manager.py`` from the pool."""
 
 from __future__ import annotations
 
@@ -8,9 +11,17 @@ from collections.abc import Iterable
 class KVCacheBlock:
     """One physical block: room for the K and V of ``block_size`` tokens, in all layers.
 
-    This object is only the block's *record*; the bytes live in the engine's pool at index ``block_id``. There is exactly one
-    record per block, made once and never again: a record can stand in a request's table and in the hash index at the
-    same time, and both must see the same ``ref_cnt``.
+    This object is only the block's *record*; the bytes lie in the engine's pool of tensors at index ``block_id``.
+    There is exactly one record per block, made once and never again: a record stands in several block tables, in
+    the hash index and in the free queue, and all of them must see the same ``ref_cnt``. That is also why ids never
+    change and blocks never move: a table, once written, stays right.
+
+    ==============  ============================================================================================
+    free, no hash   nobody owns it and nothing in it is worth keeping: it is at the head of the free queue
+    in use          ``ref_cnt`` 1 or more; it got a hash when it was filled
+    free, hashed    nobody owns it, but its content can still be hit: it waits in the free queue to be revived or
+                    handed out, whichever comes first
+    ==============  ============================================================================================
 
     Source: vLLM ``v1/core/kv_cache_utils.py``, class ``KVCacheBlock``.
     """
@@ -21,7 +32,7 @@ class KVCacheBlock:
         self.block_id = block_id
         self.ref_cnt = 0  # how many block tables hold it
         self.block_hash: bytes | None = None  # set while it can be found by its tokens
-        # Links of the free queue; None while the block is in use. They live in the block, so queueing allocates nothing.
+        # The neighbours in the free queue; None while the block is in use.
         self.prev_free_block: KVCacheBlock | None = None
         self.next_free_block: KVCacheBlock | None = None
         self.is_null = False
@@ -39,11 +50,15 @@ class KVCacheBlock:
 
 
 class FreeKVCacheBlockQueue:
-    """The free blocks as a doubly linked list.
+    """The free blocks as a doubly linked list. The head is handed out next, the tail last.
 
-    Why not a deque: a block that nobody owns may still hold a prefix that the next request wants. That block then has
-    to leave the queue *from wherever it stands*, and only a linked list does so without walking. Two sentinel blocks
-    at the ends spare every operation the question whether it is at an end.
+    Why not a deque: a block that nobody owns may still hold a prefix that the next request wants. That block then
+    has to leave the queue *from wherever it stands*, and only a linked list does so without walking. The links are
+    fields of the blocks themselves, so that queueing allocates nothing. Two sentinels at the ends spare every
+    operation the question whether it is at an end.
+
+    The queue trusts its callers in one thing: what is appended or prepended is not in it already
+    (:class:`BlockPool` sees to that by reference counts).
 
     Source: vLLM ``v1/core/kv_cache_utils.py``, class ``FreeKVCacheBlockQueue``.
     """
@@ -67,7 +82,8 @@ class FreeKVCacheBlockQueue:
         return self.popleft_n(1)[0]
 
     def popleft_n(self, n: int) -> list[KVCacheBlock]:
-        """Take ``n`` blocks from the head, in queue order. Raises ValueError, and takes none, where there are fewer."""
+        """Take ``n`` blocks from the head, in queue order. Raises ValueError, and takes none, where there are
+        fewer."""
         if n < 0 or n > self.num_free_blocks:
             raise ValueError(f"cannot take {n} blocks: the free queue holds {self.num_free_blocks}")
         taken = []
@@ -120,4 +136,5 @@ class FreeKVCacheBlockQueue:
 
 
 def block_ids(blocks: Iterable[KVCacheBlock]) -> list[int]:
+    """The blocks' numbers, in their order."""
     return [block.block_id for block in blocks]

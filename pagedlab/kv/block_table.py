@@ -8,8 +8,9 @@ from collections.abc import Sequence
 class BlockTable:
     """One request's page table: entry ``i`` is the physical block of logical block ``i``.
 
-    Position p lies in logical block ``p // block_size`` at offset ``p % block_size``. A *slot* is a physical place as one number,
-    ``physical block * block_size + offset``: the row of the pool to which a token's K and V are written.
+    Position p lies in logical block ``p // block_size`` at offset ``p % block_size``. A *slot* is a physical place
+    as one number, ``physical block * block_size + offset``: the row of the pool to which a token's K and V are
+    written.
 
     Source: the paper, section 4.2; vLLM ``v1/worker/block_table.py``.
     """
@@ -29,7 +30,8 @@ class BlockTable:
         if not 0 <= position < len(self) * self.block_size:
             raise IndexError(
                 f"position {position} is outside the table: {len(self)} blocks of {self.block_size} hold positions "
-                f"0 to {len(self) * self.block_size - 1}")
+                f"0 to {len(self) * self.block_size - 1}"
+            )
         return self.block_ids[position // self.block_size], position % self.block_size
 
     def slot_mapping(self, start: int, end: int) -> list[int]:

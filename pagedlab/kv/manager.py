@@ -1,12 +1,14 @@
 """Does this request fit, and where? The one class that the scheduler talks to.
 
-Follow one request through it:
+Follow one request through it (the package's own docstring, ``pagedlab/kv/__init__.py``, does so with numbers):
 
 * **admit**: :meth:`KVCacheManager.get_computed_blocks` finds the longest prefix that is already in memory;
-  :meth:`KVCacheManager.allocate_slots` adopts those blocks and takes new ones for the rest, or returns None and changes nothing.
-* **decode**: ``allocate_slots(request, 1)`` in every step; it takes a block only where the last one is full.
+  :meth:`KVCacheManager.allocate_slots` adopts those blocks and takes new ones for the rest, or returns None and
+  changes nothing.
+* **decode**: ``allocate_slots(request, 1)`` in every step; it takes a block only where the last one is full, and
+  names a block by its hash in the step that fills it.
 * **preempt**: :meth:`KVCacheManager.free`; full blocks keep their hashes in the free queue.
-* **resume**: as admit; whatever was not overwritten in the meantime is found again.
+* **resume**: as admit, with all tokens sampled so far; whatever was not overwritten in the meantime is found again.
 * **finish**: :meth:`KVCacheManager.free`.
 """
 
@@ -20,22 +22,27 @@ from pagedlab.kv.block_pool import BlockPool
 
 
 class RequestLike(Protocol):
-    """What the manager reads of a request (``pagedlab.engine.Request`` has it)."""
+    """What the manager reads of a request (``pagedlab.engine.Request`` has it). It never changes one."""
 
     request_id: str
+    status: str  # "finished" requests get nothing
     num_tokens: int  # prompt and sampled tokens, all that it holds
     num_computed_tokens: int  # whose K and V are in memory
     block_hashes: list[bytes]  # of its full blocks; empty where prefix caching is off
 
 
 class KVCacheManager:
-    """Gives requests their blocks. V1 semantics: blocks are shared only when full and are then read-only, nothing is copied.
+    """Gives requests their blocks. V1 semantics: blocks are shared only when full and are then read-only, nothing
+    is copied.
 
-    Source: vLLM ``v1/core/kv_cache_manager.py``, class ``KVCacheManager`` (there spread over a coordinator and one manager for
-    each kind of attention; here for full attention alone).
-    """
+    Source: vLLM ``v1/core/kv_cache_manager.py``, class ``KVCacheManager`` (there spread over a coordinator and one
+    manager for each kind of attention; here for full attention alone)."""
 
     def __init__(self, block_pool: BlockPool, block_size: int, max_model_len: int, enable_caching: bool = True) -> None:
+        if block_size < 1 or max_model_len < 1:
+            raise ValueError(f"block_size is {block_size} and max_model_len {max_model_len}; both must be at least 1")
+        if enable_caching and not getattr(block_pool, "enable_caching", True):
+            raise ValueError("the manager was made with enable_caching=True, but its pool with enable_caching=False")
         self.block_pool = block_pool
         self.block_size = block_size
         self.max_model_len = max_model_len
@@ -46,9 +53,8 @@ class KVCacheManager:
     def get_computed_blocks(self, request: RequestLike) -> tuple[list[KVCacheBlock], int]:
         """The blocks in memory that hold the start of ``request``, and how many tokens that is. Changes nothing.
 
-        The last token never hits: its logits are needed to sample the next one, so it has to be computed. A prompt of whole blocks
-        therefore computes its last block again.
-        """
+        The last token never hits: its logits are needed to sample the next one, so it has to be computed. A prompt
+        of whole blocks therefore computes its last block again, all of it, since a hit is always a whole block."""
         if not self.enable_caching:
             return [], 0
         hits = []
@@ -68,63 +74,87 @@ class KVCacheManager:
     ) -> list[KVCacheBlock] | None:
         """Make room for ``num_new_tokens`` tokens behind the computed ones.
 
-        ``new_computed_blocks``: what :meth:`get_computed_blocks` found; they are adopted first. ``full_sequence_must_fit``:
-        refuse unless *all* tokens the request holds would fit, not only this chunk of them.
+        ``new_computed_blocks``: what :meth:`get_computed_blocks` found for a request that holds no blocks yet; they
+        are adopted first. ``full_sequence_must_fit``: refuse unless *all* tokens the request holds would fit, not
+        only this chunk of them.
 
-        Returns the new blocks, in logical order (often none: the last block has room), or None where the free blocks do not
-        suffice; then nothing has changed. Raises ValueError for counts that make no sense.
-        """
-        if num_new_tokens < 1:
-            raise ValueError(f"num_new_tokens is {num_new_tokens}; it must be at least 1")
+        Returns the new blocks, in logical order (often none: the last block has room), or None where the free
+        blocks do not suffice; then nothing has changed. Raises ValueError, and changes nothing, for a finished or
+        unknown request and for counts that make no sense."""
         blocks = self.req_to_blocks.get(request.request_id)
         num_computed = request.num_computed_tokens + len(new_computed_blocks) * self.block_size
         num_tokens = num_computed + num_new_tokens
-        if num_tokens > self.max_model_len:
+        if num_new_tokens < 1 or num_tokens > self.max_model_len:
             raise ValueError(
-                f"request {request.request_id!r} would hold {num_tokens} tokens; max_model_len is {self.max_model_len}")
-        num_held = len(blocks) if blocks else 0
-        num_new_blocks = -(-num_tokens // self.block_size) - num_held - len(new_computed_blocks)
+                f"cannot add {num_new_tokens} tokens to the {num_computed} computed ones of request "
+                f"{request.request_id!r}: at least 1, and at most max_model_len={self.max_model_len} together"
+            )
+        # Blocks that are full once these tokens are there; tokens that the request does not hold yet fill none.
+        num_full_blocks = min(num_tokens, request.num_tokens) // self.block_size if self.enable_caching else 0
+        if num_full_blocks > len(request.block_hashes):
+            raise ValueError(
+                f"request {request.request_id!r} fills {num_full_blocks} blocks but names only "
+                f"{len(request.block_hashes)} by hash; it must be made with block_size={self.block_size} and caching "
+                "on, as this manager was"
+            )
+        if blocks is None:
+            self._check_newcomer(request)
+        elif new_computed_blocks:
+            raise ValueError(f"request {request.request_id!r} holds blocks already; hits are adopted at admission only")
 
-        # Hit blocks that nobody owns leave the free queue too, so they count as taken.
-        num_revived = sum(1 for block in new_computed_blocks if block.ref_cnt == 0)
+        num_held = len(blocks) + len(new_computed_blocks) if blocks else len(new_computed_blocks)
+        num_new_blocks = -(-num_tokens // self.block_size) - num_held
         num_needed = num_new_blocks
         if full_sequence_must_fit:
             num_full = -(-min(request.num_tokens, self.max_model_len) // self.block_size)
-            num_needed = max(num_new_blocks, num_full - num_held - len(new_computed_blocks))
-        if num_needed + num_revived > self.block_pool.get_num_free_blocks():
+            num_needed = max(num_new_blocks, num_full - num_held)
+        for block in new_computed_blocks:
+            if block.ref_cnt == 0:  # a hit that nobody owns leaves the free queue too, so it counts as taken
+                num_needed += 1
+        if num_needed > self.block_pool.get_num_free_blocks():
             return None
 
         if blocks is None:
-            blocks = self.req_to_blocks[request.request_id] = []
-            self.num_cached_block[request.request_id] = 0
-        if new_computed_blocks:
-            # Before new blocks are taken: else one of the hits could be the next to be handed out.
-            self.block_pool.touch(new_computed_blocks)
-            blocks.extend(new_computed_blocks)
+            # Hits are touched before new blocks are taken: else one of them could be the next to be handed out.
+            if new_computed_blocks:
+                self.block_pool.touch(new_computed_blocks)
+            blocks = self.req_to_blocks[request.request_id] = list(new_computed_blocks)
             self.num_cached_block[request.request_id] = len(blocks)
-        new_blocks = self.block_pool.get_new_blocks(num_new_blocks) if num_new_blocks > 0 else []
-        blocks.extend(new_blocks)
+        new_blocks = []
+        if num_new_blocks > 0:
+            new_blocks = self.block_pool.get_new_blocks(num_new_blocks)
+            blocks.extend(new_blocks)
 
-        if self.enable_caching:
-            # A block gets its hash now, before the model has run: whoever is admitted later in this step can hit it, since
-            # all K and V of a layer are written before any of that layer's are read.
-            first = self.num_cached_block[request.request_id]
-            full = min(num_tokens, request.num_tokens) // self.block_size
-            if full > first:
-                self.block_pool.cache_full_blocks(blocks, request.block_hashes, first, full)
-                self.num_cached_block[request.request_id] = full
+        # A block gets its hash now, before the model has run: whoever is admitted later in this step can hit it,
+        # since all K and V of a layer are written before any of that layer's are read.
+        num_cached = self.num_cached_block[request.request_id]
+        if num_full_blocks > num_cached:
+            self.block_pool.cache_full_blocks(blocks, request.block_hashes, num_cached, num_full_blocks)
+            self.num_cached_block[request.request_id] = num_full_blocks
         return new_blocks
 
+    def _check_newcomer(self, request: RequestLike) -> None:
+        """A request without blocks may only be one that starts or resumes, with nothing computed."""
+        if request.status == "finished":
+            raise ValueError(f"request {request.request_id!r} is finished; it gets no blocks any more")
+        if request.num_computed_tokens > 0:
+            raise ValueError(
+                f"request {request.request_id!r} is unknown here, yet {request.num_computed_tokens} of its tokens are "
+                "said to be computed; a request that starts or resumes has 0"
+            )
+
     def free(self, request: RequestLike) -> None:
-        """Give back all blocks of ``request``, the last one first: the start of a prompt is the likeliest to be hit again,
-        so it is to be evicted last. A request without blocks is left as it is."""
-        blocks = self.req_to_blocks.pop(request.request_id, None)
-        if blocks is not None:
-            del self.num_cached_block[request.request_id]
-            self.block_pool.free_blocks(blocks[::-1])
+        """Give back all blocks of ``request``, the last one first: the start of a prompt is the likeliest to be hit
+        again, so it is to be evicted last. Raises ValueError for a request that holds none (unknown, or freed
+        before)."""
+        blocks = self.req_to_blocks.get(request.request_id)
+        if blocks is None:
+            raise ValueError(f"request {request.request_id!r} holds no blocks: it is unknown here, or was freed before")
+        self.block_pool.free_blocks(blocks[::-1])
+        del self.req_to_blocks[request.request_id], self.num_cached_block[request.request_id]
 
     def get_block_ids(self, request_id: str) -> list[int]:
-        """The request's block table: physical block ids in logical order (empty where it has none)."""
+        """The request's block table: physical block ids in logical order (empty where it holds none)."""
         return block_ids(self.req_to_blocks.get(request_id, ()))
 
     def reset_prefix_cache(self) -> bool:

@@ -1,8 +1,8 @@
 """Turns what a pool and a manager do into events.
 
-These wrap a :class:`BlockPool` and a :class:`KVCacheManager`, ours or a learner's, and watch from outside: they call the part and
-then say what it did. So a learner's own pool shows in the labs, and a pool that nobody watches pays nothing.
-"""
+These wrap a :class:`BlockPool` and a :class:`KVCacheManager`, ours or a learner's, and watch from outside: they
+call the part and then say what it did. So a learner's own pool shows in the labs, and a pool that nobody watches
+pays nothing."""
 
 from __future__ import annotations
 
@@ -36,18 +36,26 @@ class ObservedBlockPool:
         for block in blocks:
             if block.block_id in self._hashes and block.block_hash is None:
                 block_hash = self._hashes.pop(block.block_id)
-                self._recorder.emit(ev.BlockEvicted(block_id=block.block_id, block_hash=block_hash.hex(), source=source))
+                self._recorder.emit(
+                    ev.BlockEvicted(block_id=block.block_id, block_hash=block_hash.hex(), source=source)
+                )
         self._recorder.emit(
-            ev.BlocksAllocated(request_id=self.request_id, block_ids=tuple(block_ids(blocks)), source=source))
+            ev.BlocksAllocated(request_id=self.request_id, block_ids=tuple(block_ids(blocks)), source=source)
+        )
         return blocks
 
     def touch(self, blocks: Sequence[KVCacheBlock]) -> None:
         revived = [block.ref_cnt == 0 for block in blocks]
         self._pool.touch(blocks)
         for block, was_free in zip(blocks, revived, strict=True):
-            self._recorder.emit(ev.BlockTouched(
-                request_id=self.request_id, block_id=block.block_id, revived=was_free,
-                source=source_of(self._pool.touch)))
+            self._recorder.emit(
+                ev.BlockTouched(
+                    request_id=self.request_id,
+                    block_id=block.block_id,
+                    revived=was_free,
+                    source=source_of(self._pool.touch),
+                )
+            )
 
     def free_blocks(self, ordered_blocks: Sequence[KVCacheBlock]) -> None:
         self._pool.free_blocks(ordered_blocks)
@@ -64,20 +72,32 @@ class ObservedBlockPool:
             while head > 0 and queue[head - 1] in self._hashes:
                 head -= 1
             tail = head
-        self._recorder.emit(ev.BlocksFreed(
-            request_id=self.request_id, block_ids=tuple(block_ids(ordered_blocks)), to_head=tuple(queue[:head]),
-            to_tail=tuple(queue[tail:]), source=source_of(self._pool.free_blocks)))
+        self._recorder.emit(
+            ev.BlocksFreed(
+                request_id=self.request_id,
+                block_ids=tuple(block_ids(ordered_blocks)),
+                to_head=tuple(queue[:head]),
+                to_tail=tuple(queue[tail:]),
+                source=source_of(self._pool.free_blocks),
+            )
+        )
 
-    def cache_full_blocks(self, blocks: Sequence[KVCacheBlock], block_hashes: Sequence[bytes], first: int, end: int) -> None:
+    def cache_full_blocks(
+        self, blocks: Sequence[KVCacheBlock], block_hashes: Sequence[bytes], first: int, end: int
+    ) -> None:
         self._pool.cache_full_blocks(blocks, block_hashes, first, end)
         size = self._block_size
         for i in range(first, end):
             self._hashes[blocks[i].block_id] = block_hashes[i]
-            self._recorder.emit(ev.BlockCached(
-                block_id=blocks[i].block_id, block_hash=block_hashes[i].hex(),
-                parent_hash=block_hashes[i - 1].hex() if i else None,
-                token_ids=tuple(self.token_ids[i * size:(i + 1) * size]),
-                source=source_of(self._pool.cache_full_blocks)))
+            self._recorder.emit(
+                ev.BlockCached(
+                    block_id=blocks[i].block_id,
+                    block_hash=block_hashes[i].hex(),
+                    parent_hash=block_hashes[i - 1].hex() if i else None,
+                    token_ids=tuple(self.token_ids[i * size : (i + 1) * size]),
+                    source=source_of(self._pool.cache_full_blocks),
+                )
+            )
 
     def reset_prefix_cache(self) -> bool:
         done = self._pool.reset_prefix_cache()
@@ -102,18 +122,28 @@ class ObservedKVCacheManager:
 
     def get_computed_blocks(self, request: Any) -> tuple[list[KVCacheBlock], int]:
         blocks, num_tokens = self._manager.get_computed_blocks(request)
-        self._recorder.emit(ev.PrefixLookedUp(
-            request_id=request.request_id, block_ids=tuple(block_ids(blocks)), num_tokens=num_tokens,
-            source=source_of(self._manager.get_computed_blocks)))
+        self._recorder.emit(
+            ev.PrefixLookedUp(
+                request_id=request.request_id,
+                block_ids=tuple(block_ids(blocks)),
+                num_tokens=num_tokens,
+                source=source_of(self._manager.get_computed_blocks),
+            )
+        )
         return blocks, num_tokens
 
     def allocate_slots(self, request: Any, num_new_tokens: int, *args: Any, **kwargs: Any) -> list[KVCacheBlock] | None:
         self._pool.request_id, self._pool.token_ids = request.request_id, request.all_token_ids
         new_blocks = self._manager.allocate_slots(request, num_new_tokens, *args, **kwargs)
         if new_blocks is None:
-            self._recorder.emit(ev.AllocationFailed(
-                request_id=request.request_id, num_tokens=num_new_tokens,
-                num_free_blocks=self._pool.get_num_free_blocks(), source=source_of(self._manager.allocate_slots)))
+            self._recorder.emit(
+                ev.AllocationFailed(
+                    request_id=request.request_id,
+                    num_tokens=num_new_tokens,
+                    num_free_blocks=self._pool.get_num_free_blocks(),
+                    source=source_of(self._manager.allocate_slots),
+                )
+            )
         return new_blocks
 
     def free(self, request: Any) -> None:

@@ -2,7 +2,10 @@
 
 from pagedlab.trace.driver import TraceDriver
 from pagedlab.trace.recorder import Recorder, Trace
-from pagedlab.trace.replay import MemoryState, RequestState, Slot, replay
+from pagedlab.trace.replay import CachedPrefix, CpuPool, MemoryState, Region, RequestState, Slot, replay
 from pagedlab.trace.store import load, save
 
-__all__ = ["MemoryState", "Recorder", "RequestState", "Slot", "Trace", "TraceDriver", "load", "replay", "save"]
+__all__ = [
+    "CachedPrefix", "CpuPool", "MemoryState", "Recorder", "Region", "RequestState", "Slot", "Trace", "TraceDriver",
+    "load", "replay", "save",
+]

@@ -67,7 +67,8 @@ class RequestQueued(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestAdmitted(Event):
-    """The request runs from now on; ``num_computed_tokens`` of its tokens were found in the prefix cache."""
+    """The request runs from now on. ``num_computed_tokens`` of its tokens need not be computed: found in the prefix
+    cache, or (in the paper's era) computed by a sequence that it shares blocks with, or kept by a swap."""
 
     request_id: str
     num_computed_tokens: int
@@ -83,15 +84,21 @@ class RequestRefused(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestPreempted(Event):
-    """Memory ran out and this running request gave its blocks back; it waits again, at the head of the queue."""
+    """Memory ran out and this running request made room; it waits again, at the head of its queue.
+
+    ``how``: "recompute" (its blocks were given back) or "swap" (they were carried to the CPU pool). ``reason``: why it
+    was recomputed although swapping was asked for, else empty.
+    """
 
     request_id: str
     how: str = "recompute"
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFinished(Event):
-    """The request is over; ``reason`` is "stop", "length" or "abort"."""
+    """The request is over; ``reason`` is "stop", "length", "abort", or "dropped" (a beam that fell behind the
+    others)."""
 
     request_id: str
     reason: str
@@ -171,18 +178,125 @@ class BlocksFreed(Event):
     """A request gave up its table. ``block_ids``: every block that lost an owner, in that order.
 
     Those that nobody owns any more went into the free queue: ``to_head`` in front of it and ``to_tail`` behind it,
-    both in queue order.
+    both in queue order. ``pool``: "gpu", or "cpu" where the request was swapped out.
     """
 
     request_id: str
     block_ids: tuple[int, ...]
     to_head: tuple[int, ...]
     to_tail: tuple[int, ...]
+    pool: str = "gpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixCacheReset(Event):
     """All hashes were dropped."""
+
+
+# -------------------------------------------------------------------------- what a server elsewhere tells of its cache
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchReceived(Event):
+    """A batch of KV events came from a server; the events since the batch before are its content. See
+    ``pagedlab.attach``.
+
+    ``sequence``: the server's number for the batch. ``timestamp``: when it was sent, in seconds since 1970 by the
+    server's clock. ``num_missed``: batches that were sent between the one before and this one but never came here.
+    """
+
+    sequence: int
+    timestamp: float
+    num_missed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefixStored(Event):
+    """A server cached one full block. It says what the block holds, not which block it is nor who uses it."""
+
+    block_hash: str
+    parent_hash: str | None
+    token_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefixRemoved(Event):
+    """A server handed out again a block that had this hash."""
+
+    block_hash: str
+
+
+# ------------------------------------------------------------------------------------------- the paper's era
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestForked(Event):
+    """``child_id`` came to be: it holds the same tokens as ``request_id``, and shares every block of it."""
+
+    request_id: str
+    child_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockCopied(Event):
+    """Copy-on-write: the request is about to write into ``from_block_id``, which others hold too, so it got
+    ``to_block_id`` (from the head of the free queue) in its place, with a copy of the bytes."""
+
+    request_id: str
+    logical_block: int
+    from_block_id: int
+    to_block_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlocksSwappedOut(Event):
+    """All blocks of these requests (the sequences of one group) were moved to the CPU pool.
+
+    ``gpu_block_ids[i]`` went to ``cpu_block_ids[i]``, in the order moved; a shared block moved once. ``freed``: the
+    blocks in front of the free queue now, in queue order.
+    """
+
+    request_ids: tuple[str, ...]
+    gpu_block_ids: tuple[int, ...]
+    cpu_block_ids: tuple[int, ...]
+    freed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlocksSwappedIn(Event):
+    """All blocks of these requests came back: ``cpu_block_ids[i]`` to ``gpu_block_ids[i]``. ``freed``: of the CPU
+    pool."""
+
+    request_ids: tuple[str, ...]
+    gpu_block_ids: tuple[int, ...]
+    cpu_block_ids: tuple[int, ...]
+    freed: tuple[int, ...]
+
+
+# ------------------------------------------------------------------------------------- contiguous allocation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionReserved(Event):
+    """Before paging: slots ``start`` to ``start + length`` (exclusive) of the strip are this request's and nobody
+    else's.
+
+    It will need ``num_needed`` of them, if it is let run to its end.
+    """
+
+    request_id: str
+    start: int
+    length: int
+    num_needed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionReleased(Event):
+    """The request's slots are a hole again, joined with the holes beside it."""
+
+    request_id: str
+    start: int
+    length: int
 
 
 # ----------------------------------------------------------------------------------------------------- slots
@@ -208,6 +322,27 @@ class TableEdited(Event):
     logical_block: int
     old_block_id: int
     new_block_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelSpan(Event):
+    """One program of a watched attention kernel: which blocks it read, in order, and on a GPU when and where.
+
+    ``request``: the request's place in the step's batch. ``kv_head`` and ``split``: the program's other two numbers.
+    The three tuples belong together, one entry a block. ``sm``, ``start_ns`` and ``end_ns`` (from the first program's
+    start) are None where no GPU ran it.
+    """
+
+    kernel: str
+    request: int
+    kv_head: int
+    split: int
+    iterations: tuple[int, ...]
+    logical_blocks: tuple[int, ...]
+    physical_blocks: tuple[int, ...]
+    sm: int | None = None
+    start_ns: int | None = None
+    end_ns: int | None = None
 
 
 # -------------------------------------------------------------------------------------- to and from plain data
@@ -247,7 +382,7 @@ def from_dict(data: dict[str, Any]) -> Event:
     if not isinstance(data, dict):
         raise ValueError(f"an event must be a JSON object, not {type(data).__name__}")
     kind = data.get("kind")
-    if kind not in EVENT_TYPES:
+    if not isinstance(kind, str) or kind not in EVENT_TYPES:
         raise ValueError(f"unknown event kind {kind!r}; known kinds: {', '.join(EVENT_TYPES)}")
     cls, types_of = EVENT_TYPES[kind], _FIELD_TYPES[kind]
     fields = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k != "kind"}

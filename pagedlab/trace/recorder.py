@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pagedlab.trace.events import Event, StepEnded
+from pagedlab.trace.events import BatchReceived, Event, StepEnded
 
 
 @dataclass
@@ -26,10 +26,10 @@ class Trace:
         self._scanned = 0
 
     def step_ends(self) -> list[int]:
-        """For each finished step, how many events had happened when it ended. ``replay(trace, n)`` takes such a
-        number."""
+        """For each finished step (or batch from a server), how many events had happened when it ended.
+        ``replay(trace, n)`` takes such a number."""
         for i in range(self._scanned, len(self.events)):
-            if type(self.events[i]) is StepEnded:
+            if type(self.events[i]) in (StepEnded, BatchReceived):
                 self._ends.append(i + 1)
         self._scanned = len(self.events)
         return self._ends

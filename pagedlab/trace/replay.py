@@ -7,7 +7,7 @@ nothing else, so a picture of a live engine and a picture of a saved file come f
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pagedlab.trace import events as ev
 from pagedlab.trace.recorder import Trace
@@ -24,7 +24,10 @@ class Slot(NamedTuple):
 
 @dataclass
 class RequestState:
-    """What is known of one request. ``status``: arrived, waiting, running, preempted, finished or refused."""
+    """What is known of one request. ``status``: arrived, waiting, running, preempted, swapped, finished or refused.
+
+    ``parent``: the request it forked from; ``root``: the first of that line (itself where it did not fork).
+    """
 
     request_id: str
     token_ids: list[int]
@@ -36,6 +39,8 @@ class RequestState:
     num_cached_tokens: int = 0  # found in the prefix cache when it was last admitted
     num_preemptions: int = 0
     finish_reason: str | None = None
+    parent: str | None = None
+    root: str = ""
 
     @property
     def num_tokens(self) -> int:
@@ -48,11 +53,46 @@ class RequestState:
 
 
 @dataclass
+class CachedPrefix:
+    """A full block that can be hit. ``parent``: the hash of the block before it; ``copies``: blocks that hold it."""
+
+    parent: str | None
+    token_ids: tuple[int, ...]
+    copies: int = 1
+
+
+class Region(NamedTuple):
+    """A request's slots before paging: ``start`` to ``start + length`` of the strip, of which it will need
+    ``num_needed``."""
+
+    start: int
+    length: int
+    num_needed: int
+
+
+@dataclass
+class CpuPool:
+    """The second pool, where swapped requests wait. Its blocks are numbered from 0 too."""
+
+    num_blocks: int = 0
+    tables: dict[str, list[int]] = field(default_factory=dict)
+    ref_cnt: list[int] = field(default_factory=list)
+    free: list[int] = field(default_factory=list)  # handed out next first
+    slots: list[list[Slot | None]] = field(default_factory=list)
+
+
+@dataclass
 class MemoryState:
-    """All of memory at one moment. Block 0 is the null block: it is never free and belongs to nobody."""
+    """All of memory at one moment.
+
+    ``era`` "v1": block 0 is the null block, which is never free and belongs to nobody. "paper": all blocks are
+    alike, the free queue is a stack seen from its top, and swapped requests are in ``cpu``. "contiguous": no blocks
+    but a strip of ``num_blocks`` slots (a block size of 1, so that ``slots[i][0]`` is slot i) in ``regions``;
+    ``free`` has the slots of the holes, ascending."""
 
     num_blocks: int
     block_size: int
+    era: str = "v1"
     step: int = 0
     running_step: bool = False  # between a step's start and its end
     requests: dict[str, RequestState] = field(default_factory=dict)
@@ -60,24 +100,48 @@ class MemoryState:
     ref_cnt: list[int] = field(default_factory=list)  # by block
     free: list[int] = field(default_factory=list)  # the free queue, head first
     cached: dict[int, str] = field(default_factory=dict)  # block -> hash
-    parents: dict[str, str | None] = field(default_factory=dict)  # hash -> hash of the block before it
+    prefixes: dict[str, CachedPrefix] = field(default_factory=dict)  # by hash; together they are the tree of prefixes
+    num_missed_batches: int = 0  # of a server that we listen to: with one or more, ``prefixes`` may be wrong
     slots: list[list[Slot | None]] = field(default_factory=list)  # [block][offset]
     waiting: list[str] = field(default_factory=list)
     running: list[str] = field(default_factory=list)
+    swapped: list[str] = field(default_factory=list)  # the queue of those whose blocks are in the CPU pool
+    cpu: CpuPool = field(default_factory=CpuPool)
+    regions: dict[str, Region] = field(default_factory=dict)
     written: list[tuple[int, int]] = field(default_factory=list)  # (block, offset) written in the current or last step
     counts: dict[str, int] = field(default_factory=dict)  # events so far, by kind
     edited: bool = False
 
     @classmethod
-    def initial(cls, num_blocks: int, block_size: int) -> MemoryState:
-        """The state before the first event: every block but the null block is free, in order."""
+    def initial(cls, num_blocks: int, block_size: int, era: str = "v1", num_cpu_blocks: int = 0) -> MemoryState:
+        """The state before the first event: every block but the null block is free, in order (a stack: from its
+        top)."""
+        free = list(range(num_blocks))
         return cls(
             num_blocks,
             block_size,
+            era,
             ref_cnt=[0] * num_blocks,
-            free=list(range(1, num_blocks)),
+            free=free[1:] if era == "v1" else free[::-1] if era == "paper" else free,
             slots=[[None] * block_size for _ in range(num_blocks)],
+            cpu=CpuPool(
+                num_cpu_blocks,
+                ref_cnt=[0] * num_cpu_blocks,
+                free=list(range(num_cpu_blocks))[::-1],
+                slots=[[None] * block_size for _ in range(num_cpu_blocks)],
+            ),
         )
+
+    @classmethod
+    def of(cls, config: dict[str, Any]) -> MemoryState:
+        """The state before the first event of a trace whose header has this ``config``."""
+        return cls.initial(
+            config["num_blocks"], config["block_size"], config.get("era", "v1"), config.get("num_cpu_blocks", 0)
+        )
+
+    @property
+    def has_null_block(self) -> bool:
+        return self.era == "v1"
 
     def apply(self, event: ev.Event) -> None:
         """Fold one event in. Raises ValueError where the event cannot follow on this state."""
@@ -96,14 +160,23 @@ class MemoryState:
         """The requests whose tables hold the block."""
         return [request_id for request_id, table in self.tables.items() if block_id in table]
 
+    def prefix_children(self) -> dict[str | None, list[str]]:
+        """The tree of cached prefixes: for each parent hash (None: the start of a prompt) the hashes behind it.
+
+        A parent that is not in ``prefixes`` itself was removed before its child, or came before we listened.
+        """
+        children: dict[str | None, list[str]] = {}
+        for block_hash, prefix in self.prefixes.items():
+            children.setdefault(prefix.parent, []).append(block_hash)
+        return children
+
 
 def replay(trace: Trace, upto: int | None = None) -> MemoryState:
     """The state after the first ``upto`` events (all where None). Raises ValueError for a trace that contradicts
     itself."""
     if upto is not None and not 0 <= upto <= len(trace.events):
         raise ValueError(f"upto={upto} is outside the trace; allowed: 0 to {len(trace.events)} events")
-    config = trace.header["config"]
-    state = MemoryState.initial(config["num_blocks"], config["block_size"])
+    state = MemoryState.of(trace.header["config"])
     for event in trace.events[:upto]:
         state.apply(event)
     return state
@@ -123,7 +196,7 @@ def _step_ended(s: MemoryState, e: ev.StepEnded) -> None:
 
 def _request_arrived(s: MemoryState, e: ev.RequestArrived) -> None:
     s.requests[e.request_id] = RequestState(
-        e.request_id, list(e.token_ids), list(e.texts), len(e.token_ids), e.max_tokens
+        e.request_id, list(e.token_ids), list(e.texts), len(e.token_ids), e.max_tokens, root=e.request_id
     )
 
 
@@ -134,10 +207,14 @@ def _request_queued(s: MemoryState, e: ev.RequestQueued) -> None:
 
 def _request_admitted(s: MemoryState, e: ev.RequestAdmitted) -> None:
     request = s.requests[e.request_id]
-    s.waiting.remove(e.request_id)
+    if request.status == "swapped":
+        s.swapped.remove(e.request_id)
+    else:
+        s.waiting.remove(e.request_id)
+        request.num_cached_tokens = e.num_computed_tokens
     s.running.append(e.request_id)
     request.status = "running"
-    request.num_computed_tokens = request.num_cached_tokens = e.num_computed_tokens
+    request.num_computed_tokens = e.num_computed_tokens
 
 
 def _request_refused(s: MemoryState, e: ev.RequestRefused) -> None:
@@ -147,15 +224,19 @@ def _request_refused(s: MemoryState, e: ev.RequestRefused) -> None:
 def _request_preempted(s: MemoryState, e: ev.RequestPreempted) -> None:
     request = s.requests[e.request_id]
     s.running.remove(e.request_id)
-    s.waiting.insert(0, e.request_id)
-    request.status = "preempted"
-    request.num_computed_tokens = 0
     request.num_preemptions += 1
+    if e.how == "swap":
+        s.swapped.insert(0, e.request_id)
+        request.status = "swapped"
+    else:
+        s.waiting.insert(0, e.request_id)
+        request.status = "preempted"
+        request.num_computed_tokens = 0
 
 
 def _request_finished(s: MemoryState, e: ev.RequestFinished) -> None:
     request = s.requests[e.request_id]
-    (s.running if request.status == "running" else s.waiting).remove(e.request_id)
+    {"running": s.running, "swapped": s.swapped}.get(request.status, s.waiting).remove(e.request_id)
     request.status, request.finish_reason = "finished", e.reason
 
 
@@ -190,24 +271,134 @@ def _block_touched(s: MemoryState, e: ev.BlockTouched) -> None:
 
 def _block_cached(s: MemoryState, e: ev.BlockCached) -> None:
     s.cached[e.block_id] = e.block_hash
-    s.parents[e.block_hash] = e.parent_hash
+    _store_prefix(s, e)
 
 
 def _block_evicted(s: MemoryState, e: ev.BlockEvicted) -> None:
     del s.cached[e.block_id]
+    _remove_prefix(s, e)
 
 
 def _blocks_freed(s: MemoryState, e: ev.BlocksFreed) -> None:
+    pool = s.cpu if e.pool == "cpu" else s
     for block_id in e.block_ids:
-        s.ref_cnt[block_id] -= 1
-    s.free[:0] = e.to_head
-    s.free.extend(e.to_tail)
-    s.tables.pop(e.request_id, None)
+        pool.ref_cnt[block_id] -= 1
+    pool.free[:0] = e.to_head
+    pool.free.extend(e.to_tail)
+    pool.tables.pop(e.request_id, None)
 
 
 def _prefix_cache_reset(s: MemoryState, e: ev.PrefixCacheReset) -> None:
     s.cached.clear()
-    s.parents.clear()
+    s.prefixes.clear()
+
+
+def _store_prefix(s: MemoryState, e: ev.BlockCached | ev.PrefixStored) -> None:
+    if e.block_hash in s.prefixes:
+        s.prefixes[e.block_hash].copies += 1
+    else:
+        s.prefixes[e.block_hash] = CachedPrefix(e.parent_hash, e.token_ids)
+
+
+def _remove_prefix(s: MemoryState, e: ev.BlockEvicted | ev.PrefixRemoved) -> None:
+    s.prefixes[e.block_hash].copies -= 1
+    if s.prefixes[e.block_hash].copies == 0:
+        del s.prefixes[e.block_hash]
+
+
+def _prefix_removed(s: MemoryState, e: ev.PrefixRemoved) -> None:
+    if e.block_hash in s.prefixes:  # else it was stored before we listened
+        _remove_prefix(s, e)
+
+
+def _batch_received(s: MemoryState, e: ev.BatchReceived) -> None:
+    s.step += 1
+    s.num_missed_batches += e.num_missed
+
+
+def _request_forked(s: MemoryState, e: ev.RequestForked) -> None:
+    parent = s.requests[e.request_id]
+    s.requests[e.child_id] = RequestState(
+        e.child_id,
+        list(parent.token_ids),
+        list(parent.texts),
+        parent.num_prompt_tokens,
+        parent.max_tokens,
+        status=parent.status,
+        num_computed_tokens=parent.num_computed_tokens,
+        num_cached_tokens=parent.num_cached_tokens,
+        parent=parent.request_id,
+        root=parent.root,
+    )
+    pool, queue = (s.cpu, s.swapped) if parent.status == "swapped" else (s, s.running)
+    pool.tables[e.child_id] = list(pool.tables[e.request_id])
+    for block_id in pool.tables[e.child_id]:
+        pool.ref_cnt[block_id] += 1
+    # The sequences of a request stand together in the queue.
+    family = [i for i, request_id in enumerate(queue) if s.requests[request_id].root == parent.root]
+    queue.insert(family[-1] + 1, e.child_id)
+
+
+def _block_copied(s: MemoryState, e: ev.BlockCopied) -> None:
+    table = s.tables[e.request_id]
+    if table[e.logical_block] != e.from_block_id or s.free[0] != e.to_block_id:
+        raise ValueError(f"logical block {e.logical_block} is at #{table[e.logical_block]}; free next is #{s.free[0]}")
+    s.free.pop(0)
+    table[e.logical_block] = e.to_block_id
+    s.ref_cnt[e.from_block_id] -= 1
+    s.ref_cnt[e.to_block_id] += 1
+    s.slots[e.to_block_id] = list(s.slots[e.from_block_id])
+
+
+def _swapped_out(s: MemoryState, e: ev.BlocksSwappedOut) -> None:
+    _move(e.request_ids, dict(zip(e.gpu_block_ids, e.cpu_block_ids, strict=True)), s, s.cpu, e.freed, s.block_size)
+
+
+def _swapped_in(s: MemoryState, e: ev.BlocksSwappedIn) -> None:
+    _move(e.request_ids, dict(zip(e.cpu_block_ids, e.gpu_block_ids, strict=True)), s.cpu, s, e.freed, s.block_size)
+
+
+def _move(
+    request_ids: tuple[str, ...],
+    mapping: dict[int, int],
+    origin: MemoryState | CpuPool,
+    target: MemoryState | CpuPool,
+    freed: tuple[int, ...],
+    block_size: int,
+) -> None:
+    new = list(mapping.values())
+    if target.free[: len(new)] != new:
+        raise ValueError(f"blocks {new} are not the head of the free queue {target.free[: len(new)]}")
+    del target.free[: len(new)]
+    for old_id, new_id in mapping.items():
+        target.slots[new_id], origin.slots[old_id] = origin.slots[old_id], [None] * block_size
+    for request_id in request_ids:
+        table = origin.tables.pop(request_id)
+        target.tables[request_id] = [mapping[block_id] for block_id in table]
+        for block_id in table:
+            origin.ref_cnt[block_id] -= 1
+            target.ref_cnt[mapping[block_id]] += 1
+    origin.free[:0] = freed
+
+
+def _region_reserved(s: MemoryState, e: ev.RegionReserved) -> None:
+    end = e.start + e.length
+    if [slot for slot in s.free if e.start <= slot < end] != list(range(e.start, end)):
+        raise ValueError(f"slots {e.start} to {end - 1} are not all free")
+    s.free = [slot for slot in s.free if not e.start <= slot < end]
+    s.regions[e.request_id] = Region(e.start, e.length, e.num_needed)
+    for slot in range(e.start, end):
+        s.ref_cnt[slot] += 1
+        s.slots[slot] = [None]
+
+
+def _region_released(s: MemoryState, e: ev.RegionReleased) -> None:
+    region = s.regions.pop(e.request_id)
+    if (region.start, region.length) != (e.start, e.length):
+        raise ValueError(f"the request holds {region.length} slots from {region.start} on")
+    for slot in range(e.start, e.start + e.length):
+        s.ref_cnt[slot] -= 1
+    s.free = sorted([*s.free, *range(e.start, e.start + e.length)])
 
 
 def _slot_written(s: MemoryState, e: ev.SlotWritten) -> None:
@@ -222,6 +413,10 @@ def _table_edited(s: MemoryState, e: ev.TableEdited) -> None:
         raise ValueError(f"logical block {e.logical_block} is at #{table[e.logical_block]}, not at #{e.old_block_id}")
     table[e.logical_block] = e.new_block_id
     s.edited = True
+
+
+def _kernel_span(s: MemoryState, e: ev.KernelSpan) -> None:
+    """Reading changes nothing in memory."""
 
 
 _HANDLERS = {
@@ -242,6 +437,16 @@ _HANDLERS = {
     ev.BlockEvicted: _block_evicted,
     ev.BlocksFreed: _blocks_freed,
     ev.PrefixCacheReset: _prefix_cache_reset,
+    ev.BatchReceived: _batch_received,
+    ev.PrefixStored: _store_prefix,
+    ev.PrefixRemoved: _prefix_removed,
+    ev.RequestForked: _request_forked,
+    ev.BlockCopied: _block_copied,
+    ev.BlocksSwappedOut: _swapped_out,
+    ev.BlocksSwappedIn: _swapped_in,
+    ev.RegionReserved: _region_reserved,
+    ev.RegionReleased: _region_released,
     ev.SlotWritten: _slot_written,
     ev.TableEdited: _table_edited,
+    ev.KernelSpan: _kernel_span,
 }

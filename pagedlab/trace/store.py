@@ -29,6 +29,13 @@ def save(trace: Trace, path: str | Path) -> Path:
     return path
 
 
+def check_writable(path: str | Path) -> None:
+    """Raises PagedlabError where a trace could not be saved at ``path``: better before a long run than after it."""
+    folder = Path(path).absolute().parent
+    if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise PagedlabError(f"A trace cannot be written to {path}. Name a file in a folder that exists and is yours.")
+
+
 def load(path: str | Path) -> Trace:
     """Read a trace. Raises PagedlabError for a missing, corrupt or incompatible file, and says at which line."""
     path = Path(path)
@@ -39,8 +46,8 @@ def load(path: str | Path) -> Trace:
         raise PagedlabError(f"There is no trace file {path}.") from None
     except (OSError, EOFError, UnicodeDecodeError, gzip.zlib.error) as error:
         raise PagedlabError(f"{path} is not a readable trace (broken file: {error}). Record it again.") from error
-    lines = text.splitlines()
-    header = _json(path, 1, lines[0] if lines else "")
+    lines = text.removesuffix("\n").split("\n")  # not splitlines: a token's text may hold other line separators
+    header = _json(path, 1, lines[0])
     if header.pop("kind", None) != "header":
         raise PagedlabError(f"{path} is not a pagedlab trace: its first line is no header.")
     if header.get("schema") != SCHEMA_VERSION:

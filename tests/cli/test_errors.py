@@ -33,7 +33,7 @@ PAGEDLAB = [sys.executable, "-m", "pagedlab"]
     (["generate", "hi", "--device", "gpu"], ["'gpu'", "cpu, cuda"]),
     (["demo", "--trace", "nowhere.jsonl.gz"], ["nowhere.jsonl.gz"]),
     (["demo", "hi", "--trace", "run.jsonl"], ["--trace", "leave out the prompt"]),
-    (["demo", *TINY, "--max-tokens", "1", "--save", "nowhere/run.jsonl"], ["nowhere", "could not be written"]),
+    (["demo", *TINY, "--max-tokens", "1", "--save", "nowhere/run.jsonl"], ["nowhere", "cannot be written"]),
     (["parity"], ["--record"]),
     (["parity", "nowhere.jsonl.gz"], ["nowhere.jsonl.gz"]),
 ])

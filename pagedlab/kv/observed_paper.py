@@ -1,0 +1,152 @@
+"""Turns what a manager of the paper's era does into events; ``observed.py`` does the same for V1.
+
+It watches from outside: it calls the manager, ours or a learner's, and then looks at its tables and its two stacks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pagedlab.kv.block import block_ids
+from pagedlab.trace import events as ev
+from pagedlab.trace.recorder import Recorder, source_of
+
+
+class ObservedBlockSpaceManager:
+    """A ``BlockSpaceManager`` that tells ``recorder`` what it does. Everything else is the wrapped manager's."""
+
+    def __init__(self, manager: Any, recorder: Recorder) -> None:
+        self._manager = manager
+        self._recorder = recorder
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # asked while a copy is being made, before there is a manager
+            raise AttributeError(name)
+        return getattr(self._manager, name)
+
+    # What did not fit.
+
+    def can_allocate(self, group: Any) -> bool:
+        return self._said_no(self._manager.can_allocate, group, sum(len(s.all_token_ids) for s in group.get_seqs()))
+
+    def can_append_slot(self, group: Any) -> bool:
+        return self._said_no(self._manager.can_append_slot, group, len(group.get_seqs()))
+
+    def can_swap_in(self, group: Any) -> bool:
+        return self._said_no(self._manager.can_swap_in, group, sum(len(s.all_token_ids) for s in group.get_seqs()))
+
+    def _said_no(self, ask: Any, group: Any, num_tokens: int) -> bool:
+        yes = ask(group)
+        if not yes:
+            self._emit(
+                ev.AllocationFailed,
+                ask,
+                request_id=group.get_seqs()[0].request_id,
+                num_tokens=num_tokens,
+                num_free_blocks=self._manager.gpu_allocator.get_num_free_blocks(),
+            )
+        return yes
+
+    # What was done.
+
+    def allocate(self, group: Any) -> None:
+        self._manager.allocate(group)
+        seen: set[int] = set()
+        for sequence in group.get_seqs():
+            new = []
+            for block_id in self._manager.get_block_table(sequence):
+                if block_id in seen:  # a sibling's: shared
+                    self._emit(
+                        ev.BlockTouched,
+                        self._manager.allocate,
+                        request_id=sequence.request_id,
+                        block_id=block_id,
+                        revived=False,
+                    )
+                else:
+                    new.append(block_id)
+            seen.update(new)
+            self._emit(ev.BlocksAllocated, self._manager.allocate, request_id=sequence.request_id, block_ids=tuple(new))
+
+    def append_slot(self, sequence: Any) -> tuple[int, int] | None:
+        before = self._manager.get_block_table(sequence)
+        pair = self._manager.append_slot(sequence)
+        after = self._manager.get_block_table(sequence)
+        if len(after) > len(before):
+            self._emit(
+                ev.BlocksAllocated,
+                self._manager.append_slot,
+                request_id=sequence.request_id,
+                block_ids=tuple(after[len(before) :]),
+            )
+        elif after != before:
+            logical = next(i for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new)
+            self._emit(
+                ev.BlockCopied,
+                self._manager.append_slot,
+                request_id=sequence.request_id,
+                logical_block=logical,
+                from_block_id=before[logical],
+                to_block_id=after[logical],
+            )
+        return pair
+
+    def fork(self, parent: Any, child: Any) -> None:
+        self._manager.fork(parent, child)
+        self._emit(ev.RequestForked, self._manager.fork, request_id=parent.request_id, child_id=child.request_id)
+
+    def swap_out(self, group: Any) -> dict[int, int]:
+        names = tuple(s.request_id for s in group.get_seqs() if s.request_id in self._manager.block_tables)
+        mapping = self._manager.swap_out(group)
+        self._emit(
+            ev.BlocksSwappedOut,
+            self._manager.swap_out,
+            request_ids=names,
+            gpu_block_ids=tuple(mapping),
+            cpu_block_ids=tuple(mapping.values()),
+            freed=_on_top(self._manager.gpu_allocator, set(mapping)),
+        )
+        return mapping
+
+    def swap_in(self, group: Any) -> dict[int, int]:
+        names = tuple(s.request_id for s in group.get_seqs() if s.request_id in self._manager.cpu_block_tables)
+        mapping = self._manager.swap_in(group)
+        self._emit(
+            ev.BlocksSwappedIn,
+            self._manager.swap_in,
+            request_ids=names,
+            cpu_block_ids=tuple(mapping),
+            gpu_block_ids=tuple(mapping.values()),
+            freed=_on_top(self._manager.cpu_allocator, set(mapping)),
+        )
+        return mapping
+
+    def free(self, sequence: Any) -> None:
+        swapped = sequence.request_id in self._manager.cpu_block_tables
+        tables = self._manager.cpu_block_tables if swapped else self._manager.block_tables
+        allocator = self._manager.cpu_allocator if swapped else self._manager.gpu_allocator
+        blocks = list(tables.get(sequence.request_id, ()))
+        self._manager.free(sequence)
+        freed = _on_top(allocator, {block.block_id for block in blocks if block.ref_cnt == 0})
+        self._emit(
+            ev.BlocksFreed,
+            self._manager.free,
+            request_id=sequence.request_id,
+            block_ids=tuple(block_ids(blocks)),
+            to_head=freed,
+            to_tail=(),
+            pool="cpu" if swapped else "gpu",
+        )
+
+    def _emit(self, event: type[ev.Event], by: Any, **fields: Any) -> None:
+        self._recorder.emit(event(source=source_of(by), **fields))
+
+
+def _on_top(allocator: Any, freed: set[int]) -> tuple[int, ...]:
+    """Those of ``freed`` that lie on top of the stack, the one to be handed out next first."""
+    top = []
+    for block_id in reversed(allocator.get_free_block_ids()):
+        if block_id not in freed:
+            break
+        top.append(block_id)
+    return tuple(top)

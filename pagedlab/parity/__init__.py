@@ -1,0 +1,53 @@
+"""Does ours do what vLLM does? Recordings of the real one, replayed against the classes that our engine runs on.
+
+There is no second implementation in here: the replay drives :class:`pagedlab.kv.KVCacheManager`,
+:class:`pagedlab.engine.Scheduler` and, for the paper's era, :class:`pagedlab.kv.paper.BlockSpaceManager`, and
+compares what they did with what the recording says, in every field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pagedlab.errors import PagedlabError
+from pagedlab.parity.report import Difference, read_lines
+
+
+def compare_file(path: Path) -> tuple[str, Difference | None]:
+    """What the file is, in words, and the first difference (None: identical). Raises PagedlabError for anything
+    unreadable."""
+    from pagedlab.parity import kv_trace, paper_trace, sched_trace
+
+    path = Path(path)
+    lines = read_lines(path)
+    header = lines[0]
+    if "prompt_ids" in header and "output_ids" in header:
+        from pagedlab.parity import greedy  # loads torch and the model
+
+        return f"{len(lines)} greedy continuations, alone and batched", greedy.compare(path, lines)
+    engine = header.get("engine")
+    kinds: dict[str, tuple[str, Any]] = {
+        "KVCacheManager": ("operations", kv_trace.compare),
+        "V1 Scheduler": ("steps", sched_trace.compare),
+        "BlockSpaceManager": ("operations", paper_trace.compare),
+    }
+    for name, (unit, compare) in kinds.items():
+        if header.get("kind") == "header" and isinstance(engine, str) and engine.endswith(name):
+            return f"{len(lines) - 1} {unit} of {engine}", compare(path, header, lines[1:])
+    raise PagedlabError(
+        f"{path} is of no known kind (its first line names engine {engine!r}). Known: recordings of vLLM's "
+        f"{', '.join(kinds)}, and greedy continuations (prompt_ids, output_ids)."
+    )
+
+
+def run(paths: list[Path]) -> int:
+    """Compare each file and print the outcome. Returns 0 where all are identical, else 1."""
+    status = 0
+    for path in paths:
+        what, difference = compare_file(path)
+        if difference is None:
+            print(f"{path}: identical ({what})")
+        else:
+            print(f"{path}: DIFFERENT ({what})\n{difference}")
+            status = 1
+    return status

@@ -1,0 +1,147 @@
+"""Replaying a trace gives exactly the state of the live manager, after every completed operation of any run."""
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from pagedlab.engine.request import Request, SamplingParams
+from pagedlab.kv import BlockPool, KVCacheManager
+from pagedlab.kv.observed import ObservedBlockPool, ObservedKVCacheManager
+from pagedlab.trace import MemoryState, Recorder, load, replay, save
+from pagedlab.trace import events as ev
+
+TOKENS = st.lists(st.integers(0, 1), min_size=1, max_size=14)
+PICK = st.integers(0, 1 << 16)
+LIMIT = 18
+
+
+class AllToTheTail(BlockPool):
+    """A learner's pool that knows no rule: whatever is freed is handed out last, in the order of its ids."""
+
+    def free_blocks(self, ordered_blocks):
+        for block in ordered_blocks:
+            block.ref_cnt -= 1
+        self.free_block_queue.append_n(sorted((b for b in ordered_blocks if b.ref_cnt == 0), key=lambda b: b.block_id))
+
+
+class AllToTheHead(BlockPool):
+    """The opposite: whatever is freed is handed out next, hash or not."""
+
+    def free_blocks(self, ordered_blocks):
+        for block in ordered_blocks:
+            block.ref_cnt -= 1
+        self.free_block_queue.prepend_n([block for block in ordered_blocks if block.ref_cnt == 0])
+
+
+class ObservedMachine(RuleBasedStateMachine):
+    """An observed manager, and beside it the state folded from its events."""
+
+    @initialize(
+        num_blocks=st.integers(2, 12),
+        block_size=st.integers(1, 4),
+        caching=st.booleans(),
+        pool=st.sampled_from([BlockPool, AllToTheTail, AllToTheHead]),
+    )
+    def start(self, num_blocks, block_size, caching, pool):
+        self.block_size, self.caching = block_size, caching
+        self.recorder = Recorder(
+            {"schema": ev.SCHEMA_VERSION, "config": {"num_blocks": num_blocks, "block_size": block_size}}
+        )
+        self.state = MemoryState.initial(num_blocks, block_size)
+        self.recorder.subscribe(self.state.apply)
+        self.pool = pool(num_blocks, caching)
+        observed_pool = ObservedBlockPool(self.pool, block_size, self.recorder)
+        self.manager = ObservedKVCacheManager(
+            KVCacheManager(observed_pool, block_size, LIMIT, caching), observed_pool, self.recorder
+        )
+        self.requests = []
+        self.num_requests = 0
+
+    @rule(tokens=TOKENS)
+    def arrive(self, tokens):
+        name = f"r{self.num_requests}"
+        self.num_requests += 1
+        self.requests.append(
+            Request(name, tokens, SamplingParams(), block_size=self.block_size, enable_caching=self.caching)
+        )
+        self.recorder.emit(
+            ev.RequestArrived(request_id=name, token_ids=tuple(tokens), texts=tuple(map(str, tokens)), max_tokens=1)
+        )
+        self.compare()
+
+    @precondition(lambda self: self.requests)
+    @rule(pick=PICK, token=st.integers(0, 1))
+    def allocate(self, pick, token):
+        """Admit, or go on by a token."""
+        request = self.requests[pick % len(self.requests)]
+        if request.num_computed_tokens == 0:
+            hits, num_hit = self.manager.get_computed_blocks(request)
+            new = self.manager.allocate_slots(request, request.num_tokens - num_hit, new_computed_blocks=hits)
+        elif request.num_tokens < LIMIT:
+            request.append_output_token(token)
+            new = self.manager.allocate_slots(request, 1)
+        else:
+            return
+        if new is not None:
+            request.num_computed_tokens = request.num_tokens
+        self.compare()
+
+    @precondition(lambda self: any(r.num_computed_tokens for r in self.requests))
+    @rule(pick=PICK, finish=st.booleans())
+    def free(self, pick, finish):
+        running = [request for request in self.requests if request.num_computed_tokens]
+        request = running[pick % len(running)]
+        self.manager.free(request)
+        request.num_computed_tokens = 0
+        if finish:
+            self.requests.remove(request)
+        self.compare()
+
+    @rule()
+    def forget(self):
+        self.manager.reset_prefix_cache()
+        self.compare()
+
+    def compare(self):
+        live = self.manager
+        assert self.state.tables == {name: live.get_block_ids(name) for name in live.req_to_blocks}
+        assert self.state.ref_cnt == [block.ref_cnt for block in self.pool.blocks]
+        assert self.state.free == [block.block_id for block in self.pool.free_block_queue.get_all_free_blocks()]
+        assert self.state.cached == {
+            block.block_id: block.block_hash.hex() for block in self.pool.blocks if block.block_hash is not None
+        }
+
+    def teardown(self):
+        if hasattr(self, "recorder"):
+            assert replay(self.recorder.trace) == self.state, "from the start, the same as event by event"
+
+
+TestReplayEqualsLive = pytest.mark.slow(ObservedMachine.TestCase)
+TestReplayEqualsLive.settings = settings(
+    max_examples=1000, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+def test_a_saved_trace_replays_to_the_same_state(tmp_path):
+    recorder = Recorder({"schema": ev.SCHEMA_VERSION, "config": {"num_blocks": 8, "block_size": 2}})
+    pool = ObservedBlockPool(BlockPool(8), 2, recorder)
+    manager = ObservedKVCacheManager(KVCacheManager(pool, 2, 64), pool, recorder)
+    for name, tokens in (("A", [1, 2, 3, 4, 5]), ("B", [1, 2, 3, 4, 6]), ("C", [1, 2, 9])):
+        request = Request(name, tokens, SamplingParams(), block_size=2)
+        recorder.emit(
+            ev.RequestArrived(request_id=name, token_ids=tuple(tokens), texts=("",) * len(tokens), max_tokens=1)
+        )
+        hits, num_hit = manager.get_computed_blocks(request)
+        manager.allocate_slots(request, len(tokens) - num_hit, new_computed_blocks=hits)
+        if name == "A":
+            manager.free(request)
+    assert replay(load(save(recorder.trace, tmp_path / "run.jsonl.gz"))) == replay(recorder.trace)
+
+
+def test_a_pool_that_nobody_watches_is_left_as_it_was():
+    pool = BlockPool(8)
+    observed = ObservedBlockPool(pool, 2, Recorder({}))
+    assert observed.get_new_blocks(2) == pool.blocks[1:3]
+    assert observed.get_usage() == pool.get_usage() == 2 / 7
+    assert "get_new_blocks" not in vars(pool)
