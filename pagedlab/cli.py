@@ -264,3 +264,29 @@ def bench_fragmentation(
     from pagedlab.bench.fragmentation import run
 
     run(requests=requests, seed=seed, json=json)
+
+
+@bench.command("preemption")
+def bench_preemption(
+    model: Model = "smollm2",
+    device: Device = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Swap or recompute: what the cost model says, and what it took."""
+    from pagedlab.bench.preemption import run
+
+    run(model=model, device=device, json=json)
+
+
+@bench.command("sharing")
+def bench_sharing(
+    n: Annotated[int, typer.Option("--n", help="How many answers, and how wide the beam is.")] = 4,
+    max_tokens: Annotated[int, typer.Option(help="The most tokens to answer with.")] = 24,
+    model: Model = "smollm2",
+    device: Device = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """One prompt, several answers: blocks and copies, in V1 and in the paper's era."""
+    from pagedlab.bench.sharing import run
+
+    run(model=model, device=device, n=n, max_tokens=max_tokens, json=json)

@@ -61,6 +61,7 @@ def test_attach_reads_a_file_of_events_and_keeps_the_trace(run, tmp_path):
     (["grade", ".", "--min-score", "101"], ["101", "percent"]),
     (["bench", "kv", "--rounds", "0"], ["rounds is 0"]),
     (["bench", "fragmentation", "--requests", "1"], ["requests is 1", "at least 100"]),
+    (["bench", "sharing", "--n", "1"], ["n is 1", "fewer than 2"]),
     (["attach", "nowhere.events"], ["nowhere.events", "tcp://localhost:5557"]),
     (["attach", "nonsense://x", "--seconds", "0"], ["nonsense://x", "tcp://localhost:5557"]),
 ])
