@@ -272,7 +272,7 @@ def bench_preemption(
     device: Device = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """Swap or recompute: what the cost model says, and what it took."""
+    """Swap or recompute: predicted, then measured."""
     from pagedlab.bench.preemption import run
 
     run(model=model, device=device, json=json)
@@ -286,7 +286,7 @@ def bench_sharing(
     device: Device = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
-    """One prompt, several answers: blocks and copies, in V1 and in the paper's era."""
+    """Several answers to one prompt, in both eras."""
     from pagedlab.bench.sharing import run
 
     run(model=model, device=device, n=n, max_tokens=max_tokens, json=json)

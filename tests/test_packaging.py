@@ -13,7 +13,12 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-PACKAGE_DATA = ("pagedlab/viz/static", "pagedlab/trace/recorded")
+PACKAGE_DATA = (
+    "pagedlab/viz/static",
+    "pagedlab/trace/recorded",
+    "pagedlab/grading/reference",
+    "pagedlab/parity/golden",
+)
 PROBE = "probe.jsonl.gz"
 # A path that only one machine has: in somebody's home, in this repository's own folder, in a virtual environment.
 MACHINE_PATH = re.compile(
