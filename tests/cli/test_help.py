@@ -19,7 +19,10 @@ def test_version_prints_the_version(run):
     assert (done.status, done.out) == (0, f"pagedlab {pagedlab.__version__}\n")
 
 
-@pytest.mark.parametrize("argv, names", [([], commands()), (["bench"], ["kv", "fragmentation", "preemption", "sharing"])])
+BENCHMARKS = ["kv", "fragmentation", "preemption", "sharing"]
+
+
+@pytest.mark.parametrize("argv, names", [([], commands()), (["bench"], BENCHMARKS)])
 def test_help_lists_every_command_and_cuts_no_sentence_off(run, argv, names):
     done = run(*argv, "--help")
     assert done.status == 0

@@ -1,0 +1,84 @@
+"""The check cells of a notebook: one line, a tick or a cross, and an error after a cross.
+
+nbval compares that one line with the reference. What the learner's code prints while it is being checked is kept
+apart, so that a right answer that prints is still right.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from pagedlab.errors import PagedlabError
+from pagedlab.grading.part import Part, Verdict, examine, load_exercise, load_part
+from pagedlab.grading.plain import show
+
+_verdicts: dict[str, Verdict] = {}  # of this kernel, by part
+_broken: dict[tuple[str, str], int] = {}  # how often a part's property was found broken, for warmer hints
+
+
+class CheckFailed(AssertionError):
+    """Raised after a cross. Shows as its own words, without the grader's stack."""
+
+    def _render_traceback_(self) -> list[str]:  # IPython asks for this
+        return str(self).splitlines()
+
+
+def check(name: str, *objects: Any, seed: int = 0) -> None:
+    """Check a part with fresh random cases and print the verdict on one line.
+
+    ``name``: "03.1"; ``objects``: what the part asks the learner to define, in that order. Raises CheckFailed where
+    a property is broken, with a small example and a hint, and PagedlabError for a part or a number of objects that
+    cannot be right.
+    """
+    part = load_part(name)
+    if len(objects) != len(part.needs):
+        raise PagedlabError(
+            f"check({name!r}) takes {', '.join(part.needs)} after the part's name; got {len(objects)} objects."
+        )
+    cases = part.cases(random.Random(), seed)
+    named = dict(zip(part.needs, objects, strict=True))
+    answers, printed = _ask(part, named, cases)
+    verdict = _verdicts[name] = examine(part, cases, answers)
+    print(verdict_line(part, verdict))
+    if not verdict.passed:
+        raise CheckFailed(_explanation(part, verdict, printed))
+
+
+def verdict_line(part: Part, verdict: Verdict) -> str:
+    if verdict.passed:
+        return f"✓ {part.name} {part.title} ({part.points} points)"
+    return f"✗ {part.name} {part.title}: {verdict.property}"
+
+
+def report(number: str) -> None:
+    """Print what this kernel has seen of an exercise so far. The grade itself is given by ``pagedlab grade``."""
+    exercise = load_exercise(number)
+    earned = 0
+    for part in exercise.parts:
+        verdict = _verdicts.get(part.name)
+        points = part.points if verdict and verdict.passed else 0
+        earned += points
+        mark = "·" if verdict is None else "✓" if verdict.passed else "✗"
+        note = "   (check not run yet)" if verdict is None else ""
+        print(f"{mark} {part.name}  {points} of {part.points}  {part.title}{note}")
+    print(f"  so far {earned} of {exercise.points} points")
+
+
+def _ask(part: Part, objects: dict[str, Any], cases: list[Any]) -> tuple[list[Any], str]:
+    from IPython.utils.capture import capture_output
+
+    with capture_output() as captured:
+        answers = [part.probe(objects, case) for case in cases]
+    return answers, captured.stdout + captured.stderr
+
+
+def _explanation(part: Part, verdict: Verdict, printed: str) -> str:
+    key = (part.name, verdict.property)
+    times = _broken[key] = _broken.get(key, 0) + 1
+    lines = [f"Expected: {verdict.property}.", f"But: {verdict.example}"]
+    if verdict.hints:
+        lines.append(f"Hint: {verdict.hints[min(times, len(verdict.hints)) - 1]}")
+    if printed.strip():
+        lines.append(f"Your code printed: {show(printed.strip(), 300)}")
+    return "\n".join(lines)

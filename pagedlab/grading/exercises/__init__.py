@@ -1,0 +1,1 @@
+"""One folder an exercise: its parts, their questions, and what must hold of the answers."""

@@ -1,0 +1,194 @@
+"""Part 03.1: BlockTable."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from pagedlab.grading.part import Part, Property
+from pagedlab.grading.plain import attempt, is_ints, raised, same, show
+from pagedlab.kv import BlockTable
+
+BLOCK_SIZES = (4, 2, 3, 8, 1, 16, 5)
+
+
+def _table_cases(rng: random.Random, seed: int) -> list[dict]:
+    cases = []
+    for i in range(35):
+        size, num_blocks = BLOCK_SIZES[i % len(BLOCK_SIZES)], 2 + i // 7
+        block_ids = rng.sample(range(1, 60), num_blocks)
+        cut = rng.randint(1, num_blocks - 1)
+        room = num_blocks * size
+        inside = range(room) if room <= 24 else sorted({0, size - 1, size, room - 1, *rng.sample(range(room), 16)})
+        cases.append(
+            {
+                "block_size": size,
+                "appends": [block_ids[:cut], block_ids[cut:]],
+                "inside": list(inside),
+                "outside": [room, room + rng.randint(1, 2 * size), -1, -rng.randint(1, room)],
+            }
+        )
+    return cases
+
+
+def _table_probe(objects: dict[str, Any], case: dict) -> dict:
+    make = objects["BlockTable"]
+    try:
+        table, other, third = make(case["block_size"]), make(case["block_size"]), make(case["block_size"])
+    except Exception as error:
+        return {"made": f"{type(error).__name__}: {error}"}
+    new = [attempt(len, other)]
+    lengths = []
+    for block_ids in case["appends"]:
+        done = attempt(_append, table, list(block_ids))
+        lengths.append(done if raised(done) else attempt(len, table))
+    new.append(attempt(len, other))
+    handed_in = list(case["appends"][0])
+    attempt(_append, third, handed_in)
+    handed_in.append(99)
+    return {
+        "made": None,
+        "new": new,
+        "lengths": lengths,
+        "kept": attempt(len, third),
+        "inside": [attempt(table.locate, position) for position in case["inside"]],
+        "outside": [_refusal(table, position) for position in case["outside"]],
+    }
+
+
+def _append(table: Any, block_ids: list[int]) -> None:
+    table.append(block_ids)  # what it returns is its own business
+
+
+def _refusal(table: Any, position: int) -> Any:
+    try:
+        table.locate(position)
+    except IndexError:
+        return "IndexError"
+    except Exception as error:
+        return {"raised": f"the error {type(error).__name__}: {error}"[:300]}
+    return attempt(table.locate, position)
+
+
+def _reference_table(case: dict) -> BlockTable:
+    return BlockTable(case["block_size"], [block for block_ids in case["appends"] for block in block_ids])
+
+
+def _setting(case: dict) -> str:
+    return f"block size {case['block_size']}, blocks {_reference_table(case).block_ids}"
+
+
+def _made(case: dict, answer: dict) -> str | None:
+    return answer["made"] and f"BlockTable({case['block_size']}) raised {answer['made']}"
+
+
+def _new_is_empty(case: dict, answer: dict) -> str | None:
+    for length, when in zip(
+        answer["new"], ("when it is made", "after blocks were appended to another table"), strict=True
+    ):
+        if not same(length, 0):
+            return f"len() of a table without blocks gave {show(length)} {when}"
+    return None
+
+
+def _append_extends(case: dict, answer: dict) -> str | None:
+    count = 0
+    for block_ids, length in zip(case["appends"], answer["lengths"], strict=True):
+        held, count = count, count + len(block_ids)
+        if not same(length, count):
+            return f"a table of {held} blocks, then append({block_ids}): len(table) gave {show(length)}"
+    return None
+
+
+def _own_list(case: dict, answer: dict) -> str | None:
+    if same(answer["kept"], len(case["appends"][0])):
+        return None
+    return "the caller went on to use the list that it had handed to append, and the table's length changed with it"
+
+
+def _located(wrong: Any) -> Any:
+    """Look at (position, answer, reference answer) of every inside position, and tell of the first wrong one."""
+
+    def broken(case: dict, answer: dict) -> str | None:
+        table = _reference_table(case)
+        for position, found in zip(case["inside"], answer["inside"], strict=True):
+            if wrong(found, table.locate(position)):
+                gave = f"({found[0]}, {found[1]})" if is_ints(found) and len(found) == 2 else show(found)
+                return f"{_setting(case)}: locate({position}) gave {gave}"
+        return None
+
+    return broken
+
+
+def _refuses(case: dict, answer: dict) -> str | None:
+    for position, outcome in zip(case["outside"], answer["outside"], strict=True):
+        if outcome != "IndexError":
+            return f"{_setting(case)}: locate({position}) gave {show(outcome)}"
+    return None
+
+
+TABLE = Part(
+    "03.1",
+    "BlockTable finds every position",
+    3,
+    ("BlockTable",),
+    _table_cases,
+    _table_probe,
+    (
+        Property(
+            "a table is made with BlockTable(block_size)",
+            _made,
+            ("Look at __init__: it takes the block size and nothing else.",),
+        ),
+        Property(
+            "a new table is empty, whatever other tables hold",
+            _new_is_empty,
+            (
+                "len(table) counts blocks. Do your tables all write into one list?",
+                "A list in the class body, or as a default argument, is made once and shared. Make it in __init__.",
+            ),
+        ),
+        Property(
+            "append puts all blocks of the list behind those that are there",
+            _append_extends,
+            (
+                "len(table) is the number of blocks, over all appends.",
+                "list.append adds one thing, list.extend adds all things of a list; = replaces what was there.",
+            ),
+        ),
+        Property(
+            "locate returns two plain ints",
+            _located(lambda found, _: not is_ints(found) or len(found) != 2),
+            ("locate returns (physical block, offset).",),
+        ),
+        Property(
+            "offsets run from 0 to block_size - 1 and start again in every block",
+            _located(lambda found, expected: found[1] != expected[1]),
+            (
+                "Write positions 0 to 9 in a row and draw a line after every block. What is below each?",
+                "Positions that are block_size apart have the same offset: that smells of a remainder.",
+            ),
+        ),
+        Property(
+            "the block is the physical one, in which the position's logical block lies",
+            _located(lambda found, expected: found[0] != expected[0]),
+            (
+                "Two steps: which logical block is it, and what does the table say about that one?",
+                "Whole blocks before the position: a division without remainder. Then look that block up.",
+            ),
+        ),
+        Property(
+            "a table keeps its own list of blocks",
+            _own_list,
+            ("append was given somebody else's list. Copy what is in it.",),
+        ),
+        Property(
+            "a position outside the table raises IndexError",
+            _refuses,
+            (
+                "A table of 2 blocks of 4 has positions 0 to 7. Everything else is an error, below 0 too.",
+                "Python reads block_ids[-1] as the last block and says nothing. You have to look before.",
+            ),
+        ),
+    ),
+)

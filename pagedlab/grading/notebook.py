@@ -1,0 +1,158 @@
+"""Reads a submission, whatever it looks like, and finds out which exercise it is and what each of its cells is.
+
+Colab and VS Code drop or ignore a cell's metadata, so every cell that counts says in its text, too, what it is:
+``# part 03.2`` in a learner's cell, ``# check 03.2`` in a check.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from pagedlab.errors import PagedlabError
+from pagedlab.grading.part import EXERCISES, load_exercise
+
+MAX_BYTES = 50 << 20
+REFERENCE = Path(__file__).with_name("reference")
+
+PART_LINE = re.compile(r"^\s*#\s*part\s+(\d\d\.\d+)\b", re.IGNORECASE | re.MULTILINE)
+CHECK_LINE = re.compile(r"^\s*#\s*check\s+(\d\d\.\d+)\b", re.IGNORECASE | re.MULTILINE)
+SEED_LINE = re.compile(r"^(SEED *= *)(\d{1,9})\b", re.MULTILINE)
+# Learners' cells are called "part-03-2", check cells "check-03-2", other cells of ours "03-start" and the like.
+GRADE_ID = re.compile(r"^(?:(?:part|check)-)?(\d\d)-(\d*)")
+
+
+@dataclass
+class Cell:
+    """A cell, stripped to what counts.
+
+    role: "learner" (to be filled in), "check", "locked" (ours) or "added" (the learner's own)
+    part: of a learner's cell or a check: "03.2"
+    """
+
+    kind: str  # code, markdown or raw
+    source: str
+    role: str = "added"
+    part: str = ""
+    grade_id: str = ""
+    cell_id: str = ""
+    outputs: list[Any] = field(default_factory=list)
+
+
+def read_cells(path: Path) -> list[Cell]:
+    """The cells of a notebook file. Raises PagedlabError for a file that is missing, too large, or no notebook."""
+    try:
+        if not path.exists():
+            raise PagedlabError(f"There is no file {path}.")
+        if not path.is_file():
+            raise PagedlabError(f"{path} is not a file; give a notebook (.ipynb).")
+        if path.stat().st_size > MAX_BYTES:
+            raise PagedlabError(f"{path} has more than {MAX_BYTES >> 20} MB; clear its outputs and save it again.")
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise PagedlabError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise PagedlabError(f"{path} is not a notebook: it is no text. Give a notebook (.ipynb).") from None
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        raise PagedlabError(
+            f"{path} is not a notebook: it is no JSON, or was cut off. Save it again in Jupyter."
+        ) from None
+    try:
+        data = _current_format(data)
+        return [_cell(raw) for raw in data["cells"]]
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        raise PagedlabError(f"{path} is not a notebook: there are no cells in it that can be read.") from None
+
+
+def _current_format(data: Any) -> Any:
+    """Notebooks of format 4 as they are: what we need of them, every version of it has. Older ones are converted."""
+    if data.get("nbformat") == 4:
+        return data
+    return nbformat.convert(nbformat.from_dict(data), 4)
+
+
+def _cell(raw: Any) -> Cell:
+    source = raw["source"]
+    source = "".join(source) if isinstance(source, list) else source
+    if not isinstance(source, str):
+        raise TypeError(f"source is {type(source)}")
+    metadata = raw.get("metadata") or {}
+    nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    nbgrader = nbgrader if isinstance(nbgrader, dict) else {}
+    outputs = raw.get("outputs")
+    cell = Cell(
+        str(raw["cell_type"]),
+        source,
+        grade_id=str(nbgrader.get("grade_id", "")),
+        cell_id=str(raw.get("id", "")),
+        outputs=outputs if isinstance(outputs, list) else [],
+    )
+    if nbgrader.get("solution"):
+        cell.role = "learner"
+    elif nbgrader.get("grade"):
+        cell.role = "check"
+    elif nbgrader:
+        cell.role = "locked"
+    # What a cell says in its text counts more than its metadata: it is what the learner sees.
+    for role, line in (("learner", PART_LINE), ("check", CHECK_LINE)):
+        if cell.kind == "code" and (match := line.search(cell.source)):
+            cell.role, cell.part = role, match[1]
+            return cell
+    if cell.role in ("learner", "check") and (match := GRADE_ID.match(cell.grade_id)):
+        cell.part = f"{match[1]}.{match[2]}"
+    return cell
+
+
+def exercise_number(path: Path, cells: list[Cell]) -> str:
+    """Which exercise this is, by what its cells say. Raises PagedlabError where they say nothing that we know."""
+    votes: Counter[str] = Counter()
+    for cell in cells:
+        for pattern in (PART_LINE, CHECK_LINE):
+            votes.update(name[:2] for name in pattern.findall(cell.source))
+        if match := GRADE_ID.match(cell.grade_id):
+            votes[match[1]] += 1
+    for number, _ in votes.most_common():
+        if number in EXERCISES:
+            return number
+    raise PagedlabError(
+        f"{path} is not one of the course's exercises: no cell in it says `# part 03.1` or the like. "
+        "Give a notebook made from exercises/."
+    )
+
+
+def read_reference(number: str) -> list[Cell]:
+    """The cells of the reference notebook, with the check cells' outputs. Raises PagedlabError where a check was
+    never run."""
+    path = REFERENCE / f"{load_exercise(number).name}.ipynb"
+    cells = read_cells(path)
+    for cell in cells:
+        if cell.role == "check" and not check_line(cell).startswith("✓"):
+            raise PagedlabError(
+                f"The reference {path.name} cannot be graded against: its check {cell.grade_id} was not run, "
+                "or failed. Run `python -m pagedlab.grading.make_exercises --execute`."
+            )
+    return cells
+
+
+def check_line(cell: Cell) -> str:
+    """The one line that a check cell printed; empty where it printed none, or anything else."""
+    if len(cell.outputs) != 1 or cell.outputs[0].get("output_type") != "stream":
+        return ""
+    text = "".join(cell.outputs[0].get("text", ""))
+    return text.strip() if text.count("\n") == 1 else ""
+
+
+def seed_of(cells: list[Cell]) -> int | None:
+    """The number in the cell that says ``SEED = …``; None where there is none."""
+    for cell in cells:
+        if cell.kind == "code" and (match := SEED_LINE.search(cell.source)):
+            return int(match[2])
+    return None

@@ -1,0 +1,115 @@
+"""What a graded part of an exercise is made of: plain functions of plain data.
+
+The same three functions serve the check cell in a notebook, where learner and check share a kernel, and the judge,
+which keeps the learner's code in a process of its own:
+
+    cases(rng, seed)      the questions: fresh and random, the smallest first
+    probe(objects, case)  asks the learner's objects one question, beside the learner's code; its answer is plain data
+    properties            hold question and answer against the reference; in a grade, never beside the learner's code
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pagedlab.errors import PagedlabError
+from pagedlab.grading.plain import unanswered
+
+EXERCISES = ("03",)
+HOW_TO_ANSWER = ("Write your code there and delete the line `raise NotImplementedError()`.",)
+
+
+@dataclass(frozen=True)
+class Property:
+    """One promise, in words. ``broken(case, answer)`` is None where it holds, else a small example of how it does
+    not.
+
+    ``hints`` are given one after the other when the same promise stays broken: each is warmer, none is the answer.
+    """
+
+    name: str
+    broken: Callable[[Any, Any], str | None]
+    hints: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A check and its points. ``needs``: the names that the learner defines, in the order in which ``check`` takes
+    them."""
+
+    name: str  # "03.1"
+    title: str
+    points: int
+    needs: tuple[str, ...]
+    cases: Callable[[random.Random, int], list[Any]]
+    probe: Callable[[dict[str, Any], Any], Any]
+    properties: tuple[Property, ...]  # the first ones first: each may rely on those before it
+    seconds_a_case: float = 10.0
+    seconds_to_load: float = 60.0
+    memory_bytes: int = 4 << 30
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a part. ``example`` and ``hint`` are empty where it passed."""
+
+    passed: bool
+    property: str = ""
+    example: str = ""
+    hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise; ``name`` is also its notebook's name."""
+
+    number: str  # "03"
+    name: str  # "03_block_table"
+    parts: tuple[Part, ...]
+
+    @property
+    def points(self) -> int:
+        return sum(part.points for part in self.parts)
+
+    def part(self, name: str) -> Part:
+        for part in self.parts:
+            if part.name == name:
+                return part
+        raise PagedlabError(
+            f"There is no part {name!r}; exercise {self.number} has {', '.join(p.name for p in self.parts)}."
+        )
+
+
+def load_exercise(number: str) -> Exercise:
+    """The exercise "01" to "12". Raises PagedlabError for one that there is not."""
+    if number not in EXERCISES:
+        raise PagedlabError(f"There is no exercise {number!r}; there are {', '.join(EXERCISES)}.")
+    return importlib.import_module(f"pagedlab.grading.exercises.ex{number}").EXERCISE
+
+
+def load_part(name: str) -> Part:
+    """The part "03.2". Raises PagedlabError for one that there is not."""
+    return load_exercise(str(name).partition(".")[0]).part(name)
+
+
+def examine(part: Part, cases: list[Any], answers: list[Any]) -> Verdict:
+    """Hold every answer against every property. The verdict names the first broken property, with its smallest
+    case."""
+    if any(map(unanswered, answers)):
+        return Verdict(False, "an answer", "there is none yet where the cell says YOUR CODE HERE", HOW_TO_ANSWER)
+    for prop in part.properties:
+        for case, answer in zip(cases, answers, strict=True):
+            try:
+                example = prop.broken(case, answer)
+            except PagedlabError:
+                raise
+            except (TypeError, KeyError, IndexError, ValueError, AttributeError):
+                # A property that cannot even read the answer: its shape is not what the part asks for.
+                example = f"the answer has a shape that the check cannot read: {str(answer)[:120]}"
+            if example is not None:
+                return Verdict(False, prop.name, example, prop.hints)
+    return Verdict(True)

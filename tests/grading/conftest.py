@@ -1,0 +1,43 @@
+"""Builds submissions: an exercise as shipped, with answers put into it."""
+
+from dataclasses import replace
+
+import nbformat
+import pytest
+from submissions import ROOT, learner_cell
+
+from pagedlab.grading.exercises import ex03
+
+
+@pytest.fixture
+def solution():
+    return nbformat.read(ROOT / "solutions" / "03_block_table.ipynb", as_version=4)
+
+
+@pytest.fixture
+def submission(solution, tmp_path):
+    """A function: answers by part -> the path of a saved submission. Parts that are not given are right."""
+
+    def build(answers=None, change=None, name="submission.ipynb"):
+        nb = nbformat.read(ROOT / "exercises" / "03_block_table.ipynb", as_version=4)
+        for cell in nb.cells:
+            if cell.metadata["nbgrader"]["solution"]:
+                part = cell.source.split()[2]
+                cell.source = (answers or {}).get(part, learner_cell(solution, part).source)
+        if answers and "added" in answers:
+            nb.cells.insert(3, nbformat.v4.new_code_cell(answers["added"]))
+        if change:
+            change(nb)
+        path = tmp_path / name
+        nbformat.write(nb, path)
+        return path
+
+    return build
+
+
+@pytest.fixture
+def quick_limits(monkeypatch):
+    """Two seconds for an answer, six for the cells to run, 1 GiB: so that loops and hoards make no long tests."""
+    limits = {"seconds_a_case": 2.0, "seconds_to_load": 6.0, "memory_bytes": 1 << 30}
+    parts = tuple(replace(part, **limits) for part in ex03.EXERCISE.parts)
+    monkeypatch.setattr(ex03, "EXERCISE", replace(ex03.EXERCISE, parts=parts))

@@ -1,0 +1,46 @@
+"""Wrong answers lose exactly the points that they should; right ones, however they are written, lose none."""
+
+import pytest
+from submissions import MUTANTS, ROOT, answers_of, loses
+
+from pagedlab.grading.grade import grade
+
+FILES = sorted(MUTANTS.glob("*/*.py"))
+
+
+@pytest.mark.parametrize("mutant", FILES, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_an_answer_loses_the_points_it_should_and_no_others(mutant, submission):
+    result = grade(submission(answers_of(mutant)), with_nbval=False)
+    assert {check.name for check in result.checks if check.earned == 0} == loses(mutant), result.checks
+    assert all(check.earned == check.points for check in result.checks if check.name not in loses(mutant))
+
+
+def test_there_are_enough_wrong_and_right_answers():
+    for folder in {file.parent for file in FILES}:
+        assert len(list(folder.glob("wrong_*.py"))) >= 5
+        assert len(list(folder.glob("right_*.py"))) >= 2
+
+
+def test_the_exercise_as_shipped_gets_nothing():
+    result = grade(ROOT / "exercises" / "03_block_table.ipynb")
+    assert (result.earned, result.points) == (0, 10)
+
+
+def test_code_that_reads_its_own_source_as_compilers_do_finds_it(submission):
+    cell = """# part 03.4
+import inspect
+def seven():
+    return 7
+class Eight:
+    eight = 8
+assert "return 7" in inspect.getsource(seven) and "eight = 8" in inspect.getsource(Eight)
+new_blocks = [None, None, 5, None, None, None, 10]"""
+    result = grade(submission({"03.4": cell}), with_nbval=False)
+    assert result.earned == 10, result.checks
+
+
+def test_where_points_are_missing_the_reason_names_the_cell_and_the_line(submission):
+    answers = {"03.2": "# part 03.2\n\n1 / 0", "03.4": "# part 03.4\nnew_blocks = [None,"}
+    reasons = [check.reason for check in grade(submission(answers), with_nbval=False).checks]
+    assert "slot_mapping is not defined; your cell for part 03.2, line 3: ZeroDivisionError" in reasons[1]
+    assert "your cell for part 03.4, line 2: SyntaxError" in reasons[3]

@@ -1,0 +1,127 @@
+"""Code that would rather have the points than the answer gets none, and takes none from anybody else."""
+
+import os
+import sys
+import time
+
+import pytest
+
+from pagedlab.grading.grade import grade
+
+RIGHT_LINE = "✓ 03.1 BlockTable finds every position (3 points)"
+# Something that has the right names and the wrong answers.
+WRONG = """
+class BlockTable:
+    def __init__(self, block_size): pass
+    def append(self, block_ids): pass
+    def locate(self, position): return (1, 1)
+    def __len__(self): return 0
+"""
+WHILE_RUN = {
+    "ends the process": "import os\nos._exit(0)",
+    "exits politely": "raise SystemExit(0)",
+    "skips itself": "import pytest\npytest.skip('nothing to see', allow_module_level=True)",
+    "loops": "while True: pass",
+    "kills its parent": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nwhile True: pass",
+    "puts its parent to sleep": "import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)\nwhile True: pass",
+    "kills its group": "import os, signal\nos.killpg(0, signal.SIGKILL)",
+    "takes 10 GB": "hoard = [b'x' * (100 << 20) for _ in range(100)]",
+    "forks for ever": "import os\nwhile True: os.fork()",
+    "fills the disk": "with open('big', 'wb') as f:\n    while True: f.write(bytes(1 << 20))",
+    "recurses": "def f(): return f()\nf()",
+    "says the line": f"import os\nprint({RIGHT_LINE!r})\nos.write(1, {RIGHT_LINE!r}.encode())",
+    "says it everywhere": (
+        "import os\nfor fd in range(3, 100):\n"
+        "    try: os.write(fd, b'{\"answer\": true}\\n')\n    except OSError: pass"),
+    "patches the grader": """
+import builtins, json, pytest
+import pagedlab.grading.checks, pagedlab.grading.part, pagedlab.grading.plain, pagedlab.kv
+from pagedlab.grading.part import Verdict
+for module in (pagedlab.grading.part, pagedlab.grading.checks):
+    module.examine = lambda part, cases, answers: Verdict(True)
+pagedlab.grading.plain.same = lambda a, b: True
+pagedlab.grading.checks.check = lambda *args, **kwargs: print("✓")
+pagedlab.kv.BlockTable.locate = lambda self, position: (1, 1)
+pytest.main = lambda *args, **kwargs: 0""",
+}
+ANSWERS = {
+    "equals everything": "Yes(7)",
+    "loops": "next(i for i in iter(int, 1) if i)",
+    "is endless": "[0] * (1 << 26)",
+    "is deep": "deep()",
+    "never comes": "__import__('os')._exit(0)",
+    "is a huge number": "10 ** 6000",
+}
+HELPERS = """
+class Yes(int):
+    def __eq__(self, other): return True
+    def __ne__(self, other): return False
+    def __hash__(self): return 0
+    def __instancecheck__(self, other): return True
+
+def deep():
+    inner = []
+    for _ in range(500): inner = [inner]
+    return inner
+"""
+
+
+def lost(path):
+    result = grade(path, with_nbval=False)
+    return {check.name for check in result.checks if not check.earned}
+
+
+@pytest.mark.parametrize("what", WHILE_RUN)
+def test_a_cell_that(what, submission, quick_limits):
+    started = time.monotonic()
+    assert lost(submission({"03.1": f"# part 03.1\n{WRONG}\n{WHILE_RUN[what]}"})) == {"03.1"}
+    assert time.monotonic() - started < 60
+
+
+@pytest.mark.parametrize("what", ANSWERS)
+def test_an_answer_that(what, submission, quick_limits):
+    code = WRONG.replace("return (1, 1)", f"return {ANSWERS[what]}").replace("return 0", f"return {ANSWERS[what]}")
+    assert lost(submission({"03.1": f"# part 03.1\n{HELPERS}{code}"})) == {"03.1"}
+
+
+def test_a_prediction_that_equals_everything_is_no_prediction(submission):
+    always = "class Always(list):\n    def __eq__(self, other): return True\nnew_blocks = Always([Yes(1)] * 7)"
+    cell = f"# part 03.4\n{HELPERS}\n{always}"
+    assert lost(submission({"03.4": cell})) == {"03.4"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets the guard find a process that detached itself")
+def test_what_a_submission_starts_does_not_outlive_its_grading(submission, tmp_path):
+    note = tmp_path / "pids"
+    cell = f"""# part 03.1
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        with open({str(note)!r}, "w") as f: f.write(str(os.getpid()))
+        time.sleep(600)
+    os._exit(0)
+while not os.path.exists({str(note)!r}): time.sleep(0.01)
+"""
+    assert "03.1" in lost(submission({"03.1": cell}))
+    pid = int(note.read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_submission_that_deletes_all_it_finds_is_still_there_and_unchanged(submission):
+    path = submission({"03.1": "# part 03.1\nimport os\nfor name in os.listdir('.'): os.remove(name)"})
+    before, saved = path.read_bytes(), path.stat().st_mtime_ns
+    assert lost(path) == {"03.1"}
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == (before, saved)
+
+
+def test_a_mistake_in_one_part_costs_nothing_in_another_that_does_not_use_it(submission):
+    answers = {"03.2": "# part 03.2\nimport os; os._exit(1)", "03.4": "# part 03.4\nnew_blocks = ["}
+    assert lost(submission(answers)) == {"03.2", "03.4"}
+
+
+def test_learners_code_sees_no_secrets_of_the_graders_environment(submission, monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", "secret")
+    cell = "# part 03.4\nimport os\nassert 'GITHUB_TOKEN' not in os.environ\n"
+    assert lost(submission({"03.4": f"{cell}new_blocks = [None, None, 5, None, None, None, 10]"})) == set()

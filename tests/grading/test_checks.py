@@ -1,0 +1,140 @@
+"""A check in a notebook: one line whatever the learner's code prints, an error after a cross, hints that get warmer."""
+
+import pytest
+
+from pagedlab.errors import PagedlabError
+from pagedlab.grading import CheckFailed, check, checks, report
+from pagedlab.grading.exercises.ex03.story import facts, puzzle, story
+from pagedlab.grading.part import EXERCISES, Verdict, load_exercise
+from pagedlab.grading.plain import NotPlain, plain, same
+from pagedlab.kv import BlockTable
+from pagedlab.trace import replay
+
+ONLY_LINE = "✓ 03.1 BlockTable finds every position (3 points)\n"
+
+
+@pytest.fixture(autouse=True)
+def fresh_kernel(monkeypatch):
+    monkeypatch.setattr(checks, "_verdicts", {})
+    monkeypatch.setattr(checks, "_broken", {})
+
+
+class Chatty(BlockTable):
+    def locate(self, position):
+        print("looking for", position)
+        return super().locate(position)
+
+
+class OffByOne(Chatty):
+    def locate(self, position):
+        block, offset = super().locate(position)
+        return block, offset + 1
+
+
+def test_a_right_answer_prints_its_line_and_nothing_else(capsys):
+    check("03.1", Chatty)
+    assert capsys.readouterr().out == ONLY_LINE
+
+
+def test_a_wrong_answer_prints_one_line_and_raises_with_a_small_case(capsys):
+    with pytest.raises(CheckFailed) as error:
+        check("03.1", OffByOne)
+    out = capsys.readouterr().out
+    assert out.startswith("✗ 03.1") and out.count("\n") == 1
+    assert "block size 4" in str(error.value) and "locate(0) gave" in str(error.value)
+    assert "looking for" in str(error.value)
+
+
+def test_hints_get_warmer_when_the_same_property_fails_again():
+    said = []
+    for _ in range(3):
+        with pytest.raises(CheckFailed) as error:
+            check("03.1", OffByOne)
+        said.append(next(line for line in str(error.value).splitlines() if line.startswith("Hint")))
+    assert said[0] != said[1] == said[2]
+
+
+def test_an_exercise_that_nobody_has_touched_says_so():
+    def not_written(*_, **__):
+        raise NotImplementedError()
+
+    for name, objects in (("03.2", [not_written]), ("03.3", [..., ...]), ("03.4", [...])):
+        with pytest.raises(CheckFailed, match="none yet where the cell says YOUR CODE HERE"):
+            check(name, *objects, seed=47)
+
+
+def test_a_check_with_the_wrong_number_of_objects_says_what_it_takes():
+    with pytest.raises(PagedlabError, match="table_after_prefill, tokens_in_block"):
+        check("03.3", [1])
+    with pytest.raises(PagedlabError, match=r"03\.1, 03\.2"):
+        check("03.7", [1])
+    with pytest.raises(PagedlabError, match="no exercise"):
+        check("77.1", [1])
+
+
+def test_a_wrong_prediction_is_not_told_the_right_one():
+    right = facts(47)
+    wrong = [None, None, 7, None, None, None, 5]
+    for answer in (wrong, [1] * 7, [None] * 7, "x", [None] * 6):
+        with pytest.raises(CheckFailed) as error:
+            check("03.4", answer, seed=47)
+        assert str(right.new_blocks) not in str(error.value)
+
+
+def test_the_report_adds_up_what_this_kernel_has_seen(capsys):
+    check("03.1", BlockTable)
+    with pytest.raises(CheckFailed):
+        check("03.4", None, seed=1)
+    capsys.readouterr()
+    report("03")
+    out = capsys.readouterr().out.splitlines()
+    assert [line[0] for line in out[:4]] == ["✓", "·", "·", "✗"]
+    assert out[-1].strip() == "so far 3 of 10 points"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_story_is_a_puzzle_the_neighbour_takes_a_block_that_z_might_have_counted_on(seed):
+    told, happened = puzzle(seed), facts(seed)
+    rest = told.free_queue[len(happened.table_after_prefill):]
+    asked = [block for block in happened.new_blocks if block is not None]
+    assert asked and asked[0] != rest[0]
+    assert sum(happened.tokens_in_block) == told.num_prompt_tokens
+
+
+def test_the_story_runs_on_a_learners_block_table():
+    class Mine(BlockTable):
+        pass
+
+    llm = story(47, block_table=Mine)
+    llm.step()
+    assert isinstance(llm.tables["Z"], Mine)
+    assert replay(llm.trace).tables["Z"] == llm.tables["Z"].block_ids == facts(47).table_after_prefill
+
+
+def test_plain_data_are_copied_and_everything_else_is_refused():
+    class Sly(int):
+        pass
+
+    assert plain(({"a": (1, 2.0, None)}, True)) == [{"a": [1, 2.0, None]}, True]
+    for value in (Sly(1), [Sly(1)], {1: 2}, {1}, object(), 10**2000, ...):
+        with pytest.raises(NotPlain):
+            plain(value)
+    endless = []
+    endless.append(endless)
+    with pytest.raises(NotPlain):
+        plain(endless)
+
+
+def test_equal_numbers_of_different_types_are_different():
+    assert same([1, {"a": "b"}], [1, {"a": "b"}])
+    assert not same(1, True) and not same(1, 1.0) and not same([1], [1, 2]) and not same({"a": 1}, {"b": 1})
+
+
+@pytest.mark.parametrize("number", EXERCISES)
+def test_every_property_has_a_hint_and_part_names_are_the_exercises_own(number):
+    exercise = load_exercise(number)
+    assert exercise.number == number and exercise.name.startswith(number)
+    for part in exercise.parts:
+        assert part.name.startswith(f"{number}.")
+        assert all(prop.hints for prop in part.properties)
+    assert Verdict(True).passed

@@ -1,0 +1,241 @@
+"""Whatever an editor or a learner does to a notebook around the answers, the answers are found and count."""
+
+import json
+import os
+from dataclasses import replace
+
+import nbformat
+import pytest
+from submissions import ROOT
+
+from pagedlab.errors import PagedlabError
+from pagedlab.grading.exercises import ex03
+from pagedlab.grading.grade import grade, run
+from pagedlab.grading.merge import merge
+from pagedlab.grading.needed import needed_cells
+from pagedlab.grading.notebook import Cell, read_cells, read_reference, seed_of
+
+
+def by_id(nb, grade_id):
+    return next(i for i, cell in enumerate(nb.cells) if cell.metadata.get("nbgrader", {}).get("grade_id") == grade_id)
+
+
+def merged(path):
+    return merge(read_reference("03"), read_cells(path), seed_of(read_cells(path)))
+
+
+def sources(result, role):
+    return [cell.source for cell in result.cells if cell.role == role]
+
+
+def lose_metadata(nb):
+    """What Colab and some editors leave of a cell: its text."""
+    for cell in nb.cells:
+        cell.metadata, cell["id"] = {}, f"new-{id(cell)}"
+
+
+def split_cells(nb):
+    """Each learner's cell cut in two: the second half keeps the metadata, and lacks the `# part` line."""
+    for i in range(len(nb.cells) - 1, -1, -1):
+        cell = nb.cells[i]
+        if cell.metadata["nbgrader"]["solution"] and "def locate" not in cell.source:
+            first, rest = cell.source.split("\n", 1)
+            other = nbformat.v4.new_code_cell(rest)
+            other.metadata = cell.metadata
+            cell.source = first
+            nb.cells.insert(i + 1, other)
+
+
+def split_without_metadata(nb):
+    split_cells(nb)
+    lose_metadata(nb)
+
+
+def duplicate(nb):
+    """An old, wrong attempt above the right one, both with the same identity."""
+    i = by_id(nb, "part-03-2")
+    old = nbformat.from_dict(nb.cells[i])
+    old.id = "another"
+    old.source = "# part 03.2\nslot_mapping = None"
+    nb.cells.insert(i, old)
+
+
+def foreign_kernel(nb):
+    nb.metadata.kernelspec = {"name": "xpython-mine", "display_name": "Mine", "language": "python"}
+
+
+def edit_checks(nb):
+    for i in (1, 2, 3, 4):
+        nb.cells[by_id(nb, f"check-03-{i}")].source = f"# check 03.{i}\nprint('✓ all is well')"
+
+
+def save_wrong_outputs(nb):
+    for cell in nb.cells:
+        if cell.cell_type == "code":
+            cell.execution_count = 99
+            cell.outputs = [nbformat.v4.new_output("stream", text="✗ no\n")]
+
+
+def delete_ours(nb):
+    nb.cells = [cell for cell in nb.cells if cell.metadata["nbgrader"]["solution"]]
+
+
+def reorder(nb):
+    nb.cells.reverse()
+
+
+def old_format(nb):
+    nb.nbformat_minor = 0
+    for cell in nb.cells:
+        del cell["id"]
+
+
+ODD = [lose_metadata, split_cells, split_without_metadata, duplicate, foreign_kernel, edit_checks, save_wrong_outputs,
+       delete_ours, reorder, old_format]
+
+
+@pytest.mark.parametrize("change", ODD, ids=lambda change: change.__name__)
+def test_the_rebuilt_notebook_is_the_reference_with_the_answers_in_their_places(change, submission):
+    plain, odd = merged(submission()), merged(submission(change=change, name="odd.ipynb"))
+    ours = [cell for cell in plain.cells if cell.role != "learner"]
+    assert [cell for cell in odd.cells if cell.role in ("check", "locked")] == ours
+    text = "\n".join(cell.source for cell in odd.cells if cell.role in ("learner", "added") and cell.kind == "code")
+    wanted = "\n".join(sources(plain, "learner"))
+    assert text.replace("# part 03.2\nslot_mapping = None\n", "") == wanted
+
+
+GRADED = [lose_metadata, split_without_metadata, duplicate, edit_checks, reorder]
+
+
+@pytest.mark.parametrize("change", GRADED, ids=lambda change: change.__name__)
+def test_right_answers_in_an_odd_notebook_get_all_points(change, submission):
+    result = grade(submission(change=change), with_nbval=False)
+    assert result.earned == 10, result.checks
+
+
+def test_an_added_cell_stays_behind_the_cell_it_stood_behind(submission):
+    def add(nb):
+        nb.cells.insert(by_id(nb, "part-03-2"), nbformat.v4.new_code_cell("helper = 1"))
+        nb.cells.insert(0, nbformat.v4.new_code_cell("first = 1"))
+
+    cells = merged(submission(change=add)).cells
+    places = [cell.source for cell in cells]
+    assert places[0] == "first = 1"
+    assert places.index("helper = 1") + 1 == next(i for i, cell in enumerate(cells) if cell.part == "03.2")
+
+
+def test_a_deleted_answer_loses_its_points_and_says_how_its_cell_must_begin(submission):
+    def delete(nb):
+        del nb.cells[by_id(nb, "part-03-2")]
+
+    result = grade(submission(change=delete), with_nbval=False)
+    assert [check.earned for check in result.checks] == [3, 0, 2, 2]
+    assert "# part 03.2" in result.checks[1].reason
+
+
+def test_the_visible_part_line_counts_more_than_metadata(submission):
+    def copied_cell(nb):  # somebody copied the cell of part 3 to begin part 4 with it
+        nb.cells[by_id(nb, "part-03-4")].metadata.nbgrader.grade_id = "part-03-3"
+
+    assert grade(submission(change=copied_cell), with_nbval=False).earned == 10
+
+
+def test_the_seed_is_the_submissions_and_a_prediction_for_another_one_is_wrong(submission):
+    def other_seed(nb):
+        cell = nb.cells[by_id(nb, "03-puzzle")]
+        cell.source = cell.source.replace("SEED = 47", "SEED = 20")
+
+    mine = {"03.3": "# part 03.3\ntable_after_prefill = [2, 1, 6]\ntokens_in_block = [4, 4, 3]"}
+    result = grade(submission(mine, change=other_seed), with_nbval=False)
+    assert result.seed == 20
+    assert [check.earned for check in result.checks] == [3, 3, 2, 0]
+
+
+def test_nbvals_marks_and_magics_are_taken_out_of_learners_cells_only(submission):
+    answers = {
+        "added": "%%bash\nrm -rf everything",
+        "03.1": "# part 03.1\n#NBVAL_SKIP\n%matplotlib inline\n!ls\nx = 7\n  # NBVAL_RAISES_EXCEPTION",
+        "03.2": "%%capture\n# part 03.2\nn = 9 \\\n  % 4",
+    }
+    result = merged(submission(answers))
+    text = "\n".join(sources(result, "learner") + sources(result, "added"))
+    assert not [word for word in ("NBVAL", "rm -rf", "%%", "matplotlib", "!ls", "get_ipython") if word in text]
+    assert "x = 7" in text and "n = 9 \\\n  % 4" in text
+    assert all("# NBVAL_CHECK_OUTPUT" in source for source in sources(result, "check"))
+    assert any("bash" in note for note in result.notes)
+
+
+def test_only_the_cells_that_a_part_needs_are_run_for_it():
+    part = replace(ex03.EXERCISE.part("03.1"), needs=("f",))
+    cells = [
+        Cell("code", "import math, nothing"),
+        Cell("code", "unused = 1 / 0"),
+        Cell("code", "memo = {}"),
+        Cell("code", "memo[1] = math.pi"),
+        Cell("code", "def helper(): return memo"),
+        Cell("code", "check('03.9', f)", role="check", part="03.9"),
+        Cell("code", "# part 03.1", role="learner", part="03.1"),
+        Cell("code", "f = helper"),
+        Cell("code", "check('03.1', f)", role="check", part="03.1"),
+        Cell("code", "memo.clear()"),
+    ]
+    assert [cell.source for cell in needed_cells(cells, part)] == [cells[i].source for i in (0, 2, 3, 4, 6, 7)]
+
+
+BAD = {
+    "missing": None,
+    "empty": b"",
+    "no_json": b"PK\x03\x04 this is no notebook",
+    "no_text": bytes(range(256)),
+    "cut_off": b'{"cells": [{"cell_type": "code", "sou',
+    "other_json": b"[1, 2, 3]",
+    "no_cells": b'{"nbformat": 4, "cells": 7}',
+    "odd_cells": b'{"nbformat": 4, "cells": [7]}',
+    "deep": b"[" * 100_000,
+    "foreign": json.dumps(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print(1)")])).encode(),
+    "exercise_99": json.dumps(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("# part 99.1")])).encode(),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_cannot_be_graded_gets_one_clear_sentence_and_status_2(what, tmp_path, capsys):
+    path = tmp_path / f"{what}.ipynb"
+    if BAD[what] is not None:
+        path.write_bytes(BAD[what])
+    assert run([path]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert path.name in printed.err and printed.err.count("\n") == 1 and "Traceback" not in printed.err
+
+
+def test_a_pipe_and_an_empty_folder_are_refused_at_once(tmp_path):
+    pipe = tmp_path / "pipe.ipynb"
+    os.mkfifo(pipe)
+    (tmp_path / "empty").mkdir()
+    assert run([pipe, tmp_path / "empty"]) == 2
+
+
+def test_no_paths_or_a_score_that_is_no_percentage_is_a_clear_error():
+    with pytest.raises(PagedlabError, match="at least one notebook"):
+        run([])
+    with pytest.raises(PagedlabError, match="percentage"):
+        run([ROOT / "exercises" / "03_block_table.ipynb"], min_score=101)
+
+
+def test_a_folder_is_graded_whole_and_what_cannot_be_graded_keeps_nothing_from_being_graded(
+    submission, tmp_path, capsys
+):
+    wrong = {f"03.{i}": f"# part 03.{i}\n1 / 0" for i in (1, 2, 3, 4)}
+    submission(wrong, name="a.ipynb")
+    (tmp_path / "b.ipynb").write_text("{")
+    submission(wrong, name="c.ipynb")
+    result = tmp_path / "result.json"
+    assert run([tmp_path], json_path=result) == 2
+    graded = [(os.path.basename(one["path"]), one["earned"], one["points"]) for one in json.loads(result.read_text())]
+    assert graded == [("a.ipynb", 0, 10), ("c.ipynb", 0, 10)]
+    assert "b.ipynb" in capsys.readouterr().err
+
+
+def test_min_score_decides_the_exit_status():
+    assert run([ROOT / "exercises" / "03_block_table.ipynb"], min_score=1) == 1
+    assert run([ROOT / "exercises" / "03_block_table.ipynb"], min_score=0) == 0

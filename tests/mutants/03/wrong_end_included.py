@@ -1,0 +1,10 @@
+"""Takes the position `end` along."""
+# loses: 03.2
+
+# part 03.2
+def slot_mapping(block_ids, block_size, start, end, pad_to=0):
+    slots = []
+    for position in range(start, end + 1):
+        block = block_ids[position // block_size] if position // block_size < len(block_ids) else 0
+        slots.append(block * block_size + position % block_size)
+    return slots + [-1] * (pad_to - len(slots))

@@ -1,0 +1,5 @@
+"""Right steps, but B's blocks are handed to Z."""
+# loses: 03.4
+
+# part 03.4
+new_blocks = [None, None, 7, None, None, None, 5]

@@ -1,0 +1,9 @@
+"""Pads with 0, which is a real slot."""
+# loses: 03.2
+
+# part 03.2
+def slot_mapping(block_ids, block_size, start, end, pad_to=0):
+    slots = [0] * max(pad_to, end - start)
+    for i, position in enumerate(range(start, end)):
+        slots[i] = block_ids[position // block_size] * block_size + position % block_size
+    return slots
