@@ -1,0 +1,67 @@
+"""The Triton kernels of the course, one idea a file. They live in `kernels/` and are imported as `pagedlab.kernels`.
+
+    ladder1_copy ... ladder5_decode    for who knows no CUDA: five small kernels that lead to paged attention
+    rungs                              from the plain decode kernel to the final one, a few changed lines at a time
+    attend_blocks                      the heart: read scattered blocks, softmax as you go
+    decode, decode_split, prefill      the three programs around it
+    write_kv, move_blocks              new tokens into their slots; whole blocks for copy-on-write and swap
+    run                                which of these runs for which batch
+    watch                              what a run of the decode kernel read, when, and on which processor of the GPU
+    tuning, launch                     the few sizes that matter, with reasons; what is refused before a launch
+    compile_only                       what the compiled kernels look like, found out without a GPU
+
+Triton decides *when it is imported* whether kernels are compiled for a GPU or interpreted on the CPU. So that decision
+comes first: `use_interpreter()` before anything imports Triton, or `TRITON_INTERPRET=1` before Python starts.
+"""
+
+import os
+
+from pagedlab.errors import PagedlabError
+
+RESTART = (
+    "Restart the kernel (or start Python again) and call pagedlab.kernels.use_interpreter() before anything "
+    "imports triton, or set TRITON_INTERPRET=1 before Python starts."
+)
+
+
+def use_interpreter() -> None:
+    """Run kernels on the CPU, by Triton's interpreter, from now on. Raises PagedlabError if Triton is there already."""
+    os.environ["TRITON_INTERPRET"] = "1"
+    interpreting()
+
+
+def interpreting() -> bool:
+    """True when kernels are interpreted, False when they are compiled. Raises PagedlabError when it is half and half.
+
+    A function that Triton itself is written in shows what Triton decided: interpreted, it is no `JITFunction`.
+    """
+    import triton
+    import triton.language as tl
+
+    asked = os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "yes", "on", "y")
+    interpreted = not isinstance(tl.sum, triton.JITFunction)
+    if asked and not interpreted:
+        raise PagedlabError(
+            f"TRITON_INTERPRET is set, but Triton was imported before that and compiles its kernels. {RESTART}"
+        )
+    if interpreted and not asked:
+        raise PagedlabError(
+            "Triton was imported with TRITON_INTERPRET=1, which is not set any more. Restart the kernel (or "
+            "start Python again), "
+            "or set it again."
+        )
+    if interpreted:
+        _check_numpy(triton.__version__)
+    return interpreted
+
+
+def _check_numpy(triton_version: str) -> None:
+    import numpy
+
+    numbers = [tuple(int(n) for n in version.split(".")[:2]) for version in (triton_version, numpy.__version__)]
+    if numbers[0] < (3, 7) and numbers[1] >= (2, 4):
+        raise PagedlabError(
+            f"Triton {triton_version}'s interpreter does not work with NumPy {numpy.__version__}; allowed are "
+            "Triton 3.7 and newer, "
+            "or NumPy before 2.4. Install one of them: pip install 'numpy<2.4'."
+        )

@@ -1,0 +1,88 @@
+"""What is refused before a kernel starts?  And three small things that every launch needs.
+
+On a GPU a wrong launch is no exception but a wrong number, or somebody else's memory. So what can be known before is
+said before, in words. Shapes and types of the tensors are `pagedlab.attention.checks`' part; here is what depends on
+the machine.
+"""
+
+import torch
+import triton
+
+from pagedlab.errors import PagedlabError
+from pagedlab.kernels import RESTART, interpreting
+
+OLDEST = 75  # sm_75, Turing (T4): the oldest GPU that Triton's supported versions compile for
+MAX_GROUP = 16
+
+
+def refuse(capability: int | None, dtype: torch.dtype, head_size: int, block_size: int, group: int) -> None:
+    """Raise PagedlabError for what the kernels cannot run. capability: 75, 80, 90 ..., None under the interpreter."""
+    if capability is not None:
+        refuse_old(capability)
+    if capability is not None and capability < 80 and dtype == torch.bfloat16:
+        raise PagedlabError(
+            f"This GPU (sm_{capability}) has no bfloat16 arithmetic, that came with sm_80; use float16 or "
+            "float32 on it."
+        )
+    if not (16 <= head_size <= 256 and head_size % 8 == 0):
+        raise PagedlabError(
+            f"head size {head_size}; the Triton kernels take multiples of 8 from 16 to 256. Use backend='torch'."
+        )
+    if not 1 <= block_size <= 256:
+        raise PagedlabError(f"block size {block_size}; the Triton kernels take 1 to 256. Use backend='torch'.")
+    if not 1 <= group <= MAX_GROUP:
+        raise PagedlabError(
+            f"{group} query heads share one KV head; the Triton kernels take groups of 1 to {MAX_GROUP}. Use "
+            "backend='torch'."
+        )
+
+
+def refuse_old(capability: int) -> None:
+    if capability < OLDEST:
+        raise PagedlabError(
+            f"This GPU is sm_{capability}; Triton needs sm_{OLDEST} (Turing) or newer. Use backend='torch' on it, or "
+            "the CPU."
+        )
+
+
+def check_device(device: torch.device) -> int | None:
+    """The device's compute capability (75, 80, 90 ...), or None when kernels are interpreted on the CPU."""
+    if interpreting():
+        return None
+    if device.type != "cuda":
+        raise PagedlabError(
+            f"The tensors are on {device}, and Triton compiles for GPUs. Use backend='torch', or let Triton "
+            f"interpret its kernels on the CPU. {RESTART}"
+        )
+    major, minor = torch.cuda.get_device_capability(device)
+    refuse_old(10 * major + minor)
+    return 10 * major + minor
+
+
+def check_launch(query: torch.Tensor, layer) -> int | None:
+    """Refuse what cannot run here; returns the compute capability, or None under the interpreter."""
+    capability = check_device(query.device)
+    group = query.shape[1] // layer.num_kv_heads
+    refuse(capability, query.dtype, query.shape[2], layer.block_size, group)
+    return capability
+
+
+def upcast(dtype: torch.dtype) -> bool:
+    """True when the kernel has to compute in float32: the interpreter's products of bfloat16 are nonsense."""
+    return dtype == torch.bfloat16 and interpreting()
+
+
+def padded(size: int) -> int:
+    """The next power of two: the only lengths that `tl.arange` has."""
+    return triton.next_power_of_2(size)
+
+
+def rows_for(group: int, dtype: torch.dtype, capability: int | None) -> int:
+    """Rows of the decode kernel's query tile: the group, padded; where tensor cores multiply they take 16 at least."""
+    tensor_cores = capability is not None and capability >= 80 and dtype != torch.float32
+    return max(16, padded(group)) if tensor_cores else padded(group)
+
+
+def processors(device: torch.device) -> int:
+    """How many programs run side by side at least: the GPU's streaming multiprocessors; 1 under the interpreter."""
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1

@@ -1,0 +1,77 @@
+"""One function, three back ends: attention of a ragged batch over K and V that lie in blocks.
+
+reference   what attention *is*, in float64, one request at a time: slow, and plainly right
+torch       the quick one on a CPU
+triton      the kernels of `kernels/`: the quick one on a GPU (and, under TRITON_INTERPRET=1, on a CPU, slowly)
+"""
+
+from __future__ import annotations
+
+import math
+from importlib.util import find_spec
+
+import torch
+
+from pagedlab.attention.kv_pool import KVPool, LayerKV
+from pagedlab.errors import PagedlabError
+
+BACKENDS = ("reference", "torch", "triton")
+
+__all__ = ["BACKENDS", "KVPool", "LayerKV", "choose_backend", "paged_attention"]
+
+
+def choose_backend(backend: str | None, device: torch.device) -> str:
+    """The back end for this device, or the one that was asked for. Raises PagedlabError for an unknown name."""
+    if backend is None:
+        # Triton exists on Linux only.
+        return "triton" if device.type == "cuda" and find_spec("triton") else "torch"
+    if backend not in BACKENDS:
+        raise PagedlabError(
+            f"Unknown attention backend {backend!r}; allowed are {', '.join(BACKENDS)}, or None to choose by device."
+        )
+    return backend
+
+
+def paged_attention(
+    query: torch.Tensor,
+    kv_pool: LayerKV,
+    block_tables: torch.Tensor,
+    seq_lens: torch.Tensor,
+    query_start_loc: torch.Tensor,
+    *,
+    scale: float | None = None,
+    sliding_window: int | None = None,
+    soft_cap: float | None = None,
+    backend: str | None = None,
+) -> torch.Tensor:
+    """Causal attention of packed queries over their requests' paged context.
+
+    query            `[tokens, query heads, head size]`: the new tokens of all requests, one request after the other
+    kv_pool          one layer of the pool (`KVPool.layer(i)`); K and V of the new tokens are already written
+    block_tables     int32 `[requests, max blocks]`: logical block -> physical block; entries past a request's length
+                     may hold anything
+    seq_lens         int32 `[requests]`: tokens of context, the new ones included
+    query_start_loc  int32 `[requests + 1]`: request r's queries are `query[query_start_loc[r]:query_start_loc[r+1]]`,
+                     and they are the *last* tokens of its context
+    scale            factor on the scores, 1 / sqrt(head size) by default
+    sliding_window   a query sees itself and the `sliding_window - 1` tokens before it (Mistral); None: all before it
+    soft_cap         scores become `soft_cap * tanh(score / soft_cap)` before the softmax (Gemma 2)
+    backend          "reference", "torch" or "triton"; None chooses by device
+
+    Returns `[tokens, query heads, head size]` in query's dtype. Memory that no token was written to may hold anything,
+    NaN included: it is never part of the result. Raises PagedlabError for inputs that cannot be right.
+    The paper: section 4.1 (PagedAttention); the arguments are those of vLLM's `vllm/v1/attention/backends/`.
+    """
+    from pagedlab.attention.checks import check_inputs
+
+    chosen = choose_backend(backend, query.device)
+    check_inputs(query, kv_pool, block_tables, seq_lens, query_start_loc, sliding_window, soft_cap)
+    if scale is None:
+        scale = 1.0 / math.sqrt(query.shape[-1])
+    if chosen == "reference":
+        from pagedlab.attention.reference import attention
+    elif chosen == "torch":
+        from pagedlab.attention.torch_backend import attention
+    else:
+        from pagedlab.kernels.run import attention
+    return attention(query, kv_pool, block_tables, seq_lens, query_start_loc, scale, sliding_window, soft_cap)

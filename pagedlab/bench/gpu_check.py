@@ -1,0 +1,188 @@
+"""`pagedlab gpu-check`: what the kernels do on the GPU of this machine, in one script of under four minutes.
+
+    python -m pagedlab.bench.gpu_check [--compile-only] [--out FOLDER]      (from the repository too, nothing installed)
+
+It prints one table and leaves in FOLDER: `gpu-check.json` (all figures, and where they come from),
+`gpu-kernel.jsonl.gz` (a watched run of the decode kernel) and `gpu-decode.jsonl.gz` (the engine decoding the real
+model, where its file is there). Without a CUDA device it says so and measures nothing. `--compile-only` needs no GPU:
+it compiles every shipped kernel for five targets and reads the binaries.
+
+Parts run in the order of their importance; when the time is over, the rest is named as left out. A part that fails is
+an entry in the table, not the end of the run. Exit status: 0 all right, 1 a wrong result (or a spill), 2 no CUDA
+device.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import sys
+import time
+import traceback
+from pathlib import Path
+
+SECONDS = 240  # for everything
+RESERVE = 12  # no part begins with less left
+
+
+def make_kernels_importable() -> None:
+    """In a clone that is not installed `pagedlab.kernels` is not there: it is the folder `kernels/` beside
+    `pagedlab/`.
+    """
+    if importlib.util.find_spec("pagedlab.kernels") is None:
+        folder = Path(__file__).resolve().parents[2] / "kernels"
+        spec = importlib.util.spec_from_file_location(
+            "pagedlab.kernels", folder / "__init__.py", submodule_search_locations=[str(folder)]
+        )
+        sys.modules["pagedlab.kernels"] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+
+
+class Report:
+    """Rows of the one table, printed as they come, and kept for the JSON."""
+
+    def __init__(self, seconds: float):
+        self.began = time.monotonic()
+        self.seconds = seconds
+        self.parts: dict[str, dict] = {}
+        self.failed = False
+        self.part = ""
+
+    @property
+    def left(self) -> float:
+        return self.seconds - (time.monotonic() - self.began)
+
+    def row(self, name: str, text: str, **figures) -> None:
+        print(f"{self.part:<14} {name:<34} {text}", flush=True)
+        self.parts[self.part]["rows"].append({"name": name, "text": text, **figures})
+
+    def wrong(self, name: str, text: str, **figures) -> None:
+        self.failed = True
+        self.row(name, "WRONG: " + text, **figures)
+
+    def run(self, part: str, function, *arguments) -> None:
+        """One part: skipped when the time is over, an entry when it raises."""
+        self.part = part
+        self.parts[part] = {"rows": []}
+        if self.left < RESERVE:
+            self.row("left out", f"{self.seconds:.0f} s are over")
+            return
+        start = time.monotonic()
+        try:
+            function(self, *arguments)
+        except Exception as error:  # another part may still tell something
+            self.wrong("failed", f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}",
+                       traceback=traceback.format_exc())  # fmt: skip
+        self.parts[part]["seconds"] = round(time.monotonic() - start, 2)
+
+
+def versions() -> dict[str, str | None]:
+    """What is installed, by package name; None where it is not."""
+    found = {}
+    for package in ("pagedlab", "torch", "triton", "flashinfer-python", "flash-attn", "vllm", "numpy"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def provenance(device=None) -> dict:
+    """Where figures come from: date, versions, and the GPU, or that there is none."""
+    import torch
+
+    where = {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "versions": versions(),
+        "cuda": torch.version.cuda,
+        "device": None,
+    }
+    if device is not None and device.type == "cuda":
+        properties = torch.cuda.get_device_properties(device)
+        where |= {
+            "device": properties.name,
+            "compute_capability": f"{properties.major}.{properties.minor}",
+            "sms": properties.multi_processor_count,
+            "memory_bytes": properties.total_memory,
+            "l2_bytes": getattr(properties, "L2_cache_size", None),
+        }
+    return where
+
+
+def run(compile_only: bool, out: Path) -> int:
+    """Run the check; see the module. Returns the exit status."""
+    make_kernels_importable()
+    out = Path(out)
+    if compile_only:
+        return run_compile_only(out)
+    import torch
+
+    if not torch.cuda.is_available():
+        print(
+            "No CUDA device is here: nothing was measured and nothing was written. On a machine with an NVIDIA "
+            "GPU run this again; "
+            "`pagedlab gpu-check --compile-only` needs no GPU.",
+            file=sys.stderr,
+        )
+        return 2
+    from pagedlab.bench.gpu_parts import PARTS, Setting
+
+    device = torch.device("cuda")
+    where = provenance(device)
+    print(f"{where['device']}, sm_{where['compute_capability'].replace('.', '')}, torch {torch.__version__}, "
+          f"triton {where['versions']['triton']}, {where['date']}")  # fmt: skip
+    out.mkdir(parents=True, exist_ok=True)
+    report = Report(SECONDS)
+    setting = Setting(device, out)
+    with torch.inference_mode():
+        for name, part in PARTS:
+            report.run(name, part, setting)
+    write_json(out / "gpu-check.json", {"provenance": where, "parts": report.parts, "failed": report.failed,
+                                        "seconds": round(report.seconds - report.left, 1)})  # fmt: skip
+    print(f"{report.seconds - report.left:.0f} s; {'SOMETHING IS WRONG' if report.failed else 'no wrong result'}; "
+          f"written: {', '.join(sorted(path.name for path in out.iterdir()))} in {out}")  # fmt: skip
+    return 1 if report.failed else 0
+
+
+def run_compile_only(out: Path) -> int:
+    """Compile every shipped configuration for every target and print what is in the binaries."""
+    os.environ.pop("TRITON_INTERPRET", None)
+    from pagedlab.kernels.compile_only import examine_all
+
+    rows = examine_all()
+    print(f"{'configuration':<28}{'target':>7}{'tile':>6}{'warps':>6}{'stages':>7}{'registers':>10}{'spills':>7}{'shared':>8}"
+          f"{'limit':>8}{'16-byte loads':>14}{'tensor cores':>13}")  # fmt: skip
+    bad = 0
+    for row in rows:
+        if "refused" in row:
+            print(f"{row['configuration']:<28}{'sm_' + str(row['sm']):>7}   refused: {row['refused']}")
+            continue
+        target = f"sm_{row['sm']}"
+        print(f"{row['configuration']:<28}{target:>7}{row['tile']:>6}{row['warps']:>6}{row['stages']:>7}"
+              f"{row['registers']:>10}{row['spill_instructions']:>7}{row['shared_bytes']:>8}{row['shared_limit']:>8}"
+              f"{row['loads_16_bytes']:>14}{row['tensor_core_instructions']:>13}")  # fmt: skip
+        bad += row["spill_instructions"] > 0 or row["stack_bytes"] > 0 or row["shared_bytes"] > row["shared_limit"]
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(out / "gpu-compile.json", {"provenance": provenance(), "rows": rows})
+    print(f"{len(rows)} rows, {bad} with spills or too much shared memory; written: gpu-compile.json in {out}. "
+          "Compiled only: no GPU ran any of this.")  # fmt: skip
+    return 1 if bad else 0
+
+
+def write_json(path: Path, data: dict) -> None:
+    path.write_text(json.dumps(data, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    import argparse
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--compile-only", action="store_true")
+    parser.add_argument("--out", type=Path, default=Path("artifacts/gpu-check"))
+    options = parser.parse_args()
+    sys.exit(run(options.compile_only, options.out))

@@ -1,0 +1,89 @@
+"""gpu-check without a GPU: it says that there is none, and its parts are the same code in small, under the interpreter.
+
+What the parts measure here is thrown away: a CPU's interpreter says nothing about a GPU.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from pagedlab.bench import gpu_check
+from pagedlab.bench.gpu_parts import PARTS, Setting
+from pagedlab.trace.store import load
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_without_a_cuda_device_it_says_so_and_writes_nothing(tmp_path, capsys):
+    assert gpu_check.run(False, tmp_path / "out") == 2
+    assert "No CUDA device is here: nothing was measured" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def small(tmp_path):
+    return Setting(
+        torch.device("cpu"), tmp_path, query_heads=4, kv_heads=2, head_size=32, batches=(1, 2), contexts=(20, 70),
+        target=(2, 70), long=(1, 70), head_sizes=(32,), copy_bytes=1 << 16,
+        check_contexts=(1, 16, 40), check_queries=(1, 16, 5),
+    )  # fmt: skip
+
+
+WITHOUT_A_MODEL = [(name, part) for name, part in PARTS if name != "engine"]
+
+
+@pytest.mark.parametrize("name, part", WITHOUT_A_MODEL, ids=[name for name, _ in WITHOUT_A_MODEL])
+def test_every_part_of_the_check_runs_and_finds_nothing_wrong(name, part, tmp_path):
+    report = gpu_check.Report(seconds=600)
+    report.run(name, part, small(tmp_path))
+    rows = report.parts[name]["rows"]
+    assert rows and not report.failed, rows
+    json.dumps(report.parts)
+
+
+def test_the_kernel_trace_can_be_read_and_claims_no_gpu(tmp_path):
+    report = gpu_check.Report(seconds=600)
+    report.run("kernel trace", dict(PARTS)["kernel trace"], small(tmp_path))
+    trace = load(tmp_path / "gpu-kernel.jsonl.gz")
+    assert trace.header["device"] == "CPU" and trace.header["compute_capability"] is None
+    assert trace.events and all(event.sm is None and event.start_ns is None for event in trace.events)
+
+
+def test_a_part_that_fails_is_an_entry_and_a_failure_not_the_end():
+    def broken(report):
+        raise RuntimeError("out of paper")
+
+    report = gpu_check.Report(seconds=600)
+    report.run("broken", broken)
+    assert report.failed and "out of paper" in report.parts["broken"]["rows"][0]["text"]
+
+
+def test_parts_are_left_out_when_the_time_is_over():
+    report = gpu_check.Report(seconds=1)
+    report.run("late", None)
+    assert report.parts["late"]["rows"][0]["name"] == "left out" and not report.failed
+
+
+def test_the_script_runs_from_a_clone_in_which_nothing_is_installed(root, tmp_path):
+    """No installed package, so no `pagedlab.kernels`; only torch, triton and numpy are lent from here."""
+    site = tmp_path / "site"
+    site.mkdir()
+    lent = ("torch", "triton", "numpy", "numpy.libs", "typing_extensions.py", "sympy", "mpmath", "filelock", "networkx",
+            "jinja2", "markupsafe", "fsspec", "functorch", "torchgen")  # fmt: skip
+    for name in lent:
+        places = [os.path.join(folder, name) for folder in sys.path]
+        found = next(filter(os.path.exists, places), None)
+        if found:
+            os.symlink(found, site / name)
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"PYTHONPATH": str(site)}
+    code = (
+        "import sys; sys.path.insert(0, '.')\n"
+        "from pagedlab.bench.gpu_check import make_kernels_importable\n"
+        "make_kernels_importable()\n"
+        "import pagedlab.bench.gpu_parts, pagedlab.bench.gpu_others\n"
+        "print('ready')\n"
+    )
+    done = subprocess.run([sys.executable, "-S", "-c", code], cwd=root, env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "ready", done.stderr
