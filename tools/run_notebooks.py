@@ -13,7 +13,7 @@ import nbformat
 from nbclient import NotebookClient
 from tqdm import tqdm
 
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+from pagedlab.viz.stored import without_live_views
 
 
 def run(path: Path) -> None:
@@ -37,9 +37,7 @@ def clean(notebook: nbformat.NotebookNode) -> None:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]  # progress bars
-            for output in cell.outputs:
-                # A view without its state shows an error instead of the picture beside it.
-                output.get("data", {}).pop(WIDGET_VIEW, None)
+    without_live_views(notebook)
 
 
 if __name__ == "__main__":

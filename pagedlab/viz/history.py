@@ -1,0 +1,81 @@
+"""Reads a growing trace once, forward, and remembers who held which block after which step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pagedlab.trace import MemoryState, Trace
+from pagedlab.trace import events as ev
+
+KEPT = ""  # the owner of a block that nobody holds, but that the prefix cache still finds
+
+
+@dataclass
+class Run:
+    """A block in the same hands from step ``first`` to step ``last`` (None: still)."""
+
+    owner: str
+    first: int
+    last: int | None = None
+
+
+class History:
+    """``state``: memory after every event read so far. ``runs[block]``: its owners over time, oldest first."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._restart()
+
+    def _restart(self) -> None:
+        config = self.trace.header["config"]
+        self.state = MemoryState.initial(config["num_blocks"], config["block_size"])
+        self.num_events = 0
+        self.num_steps = 0
+        self.runs: dict[int, list[Run]] = {}
+        self._last_event: ev.Event | None = None
+        self._touched: set[int] = set()
+
+    def update(self) -> bool:
+        """Read on to the end of the trace. True where the trace is not a longer version of what was read before (the
+        engine was set back), so that everything had to be read again.
+        """
+        events = self.trace.events
+        changed = self.num_events > len(events) or (
+            self.num_events > 0 and events[self.num_events - 1] is not self._last_event
+        )
+        if changed:
+            self._restart()
+        for i in range(self.num_events, len(events)):
+            self._read(events[i])
+        self.num_events = len(events)
+        self._last_event = events[-1] if events else None
+        return changed
+
+    def _read(self, event: ev.Event) -> None:
+        self.state.apply(event)
+        match event:
+            case ev.BlocksAllocated() | ev.BlocksFreed():
+                self._touched.update(event.block_ids)
+            case ev.BlockTouched() | ev.BlockCached() | ev.BlockEvicted():
+                self._touched.add(event.block_id)
+            case ev.TableEdited():
+                self._touched.update((event.old_block_id, event.new_block_id))
+            case ev.PrefixCacheReset():
+                self._touched.update(self.runs)
+            case ev.StepEnded():
+                self.num_steps += 1
+                self._end_step()
+
+    def _end_step(self) -> None:
+        for block_id in self._touched:
+            owners = self.state.owners(block_id)
+            owner = owners[0] if owners else KEPT if block_id in self.state.cached else None
+            runs = self.runs.setdefault(block_id, [])
+            running = runs[-1] if runs and runs[-1].last is None else None
+            if running and running.owner == owner:
+                continue
+            if running:
+                running.last = self.num_steps - 1
+            if owner is not None:
+                runs.append(Run(owner, self.num_steps))
+        self._touched.clear()

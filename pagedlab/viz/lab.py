@@ -1,0 +1,303 @@
+"""The memory map: what a request sees, its block table and the pool, step by step. See ``widget.py`` for how it is
+shown."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from pagedlab.errors import PagedlabError
+from pagedlab.trace import MemoryState, Trace, TraceDriver, load, replay
+from pagedlab.trace import events as ev
+from pagedlab.viz import memory_layout as layout
+from pagedlab.viz import strip
+from pagedlab.viz.history import History
+from pagedlab.viz.marks import Mark
+from pagedlab.viz.narrator import next_step
+from pagedlab.viz.places import SIZE
+from pagedlab.viz.pool_grid import pool_grid
+from pagedlab.viz.scene import Scene, story, title
+from pagedlab.viz.text import draw
+from pagedlab.viz.widget import Lab, Strip
+
+
+def memory_map(what: Any, *, select: str | None = None, step: int | None = None) -> MemoryMap:
+    """A memory map of ``what``: an ``LLM(..., record=True)``, a driver, a ``Trace``, or the path of a saved trace.
+
+    A live engine that has prompts but has not run yet makes its first step, and a recording opens after its first, so
+    that there is something to see; ``step`` opens elsewhere. ``select``: whose memory to show first. Raises
+    PagedlabError for anything that holds no trace, an unknown request or a step that is not recorded.
+    """
+    return MemoryMap(as_driver(what), select=select, step=step)
+
+
+def as_driver(what: Any) -> TraceDriver:
+    """A cursor of its own over the run, whatever stands for it."""
+    if isinstance(what, TraceDriver):
+        return what
+    if isinstance(what, Trace):
+        return TraceDriver(what)
+    if isinstance(what, (str, PathLike)):
+        return TraceDriver(load(Path(what)))
+    if hasattr(what, "trace") and hasattr(what, "step"):
+        from pagedlab.engine import EngineDriver
+
+        return EngineDriver(what)
+    raise PagedlabError(
+        f"memory_map cannot show a {type(what).__name__}; give it an LLM made with record=True, a driver, a Trace, "
+        "or the path of a saved one."
+    )
+
+
+class MemoryMap(Lab):
+    """The lab. Buttons, keys and clicks do what these methods do: ``forward``, ``back``, ``seek``, ``select``,
+    ``predict``.
+    """
+
+    NAME = "Memory map"
+    SIZE = SIZE
+
+    def __init__(self, driver: TraceDriver, *, select: str | None = None, step: int | None = None) -> None:
+        self.driver = driver
+        self.predictions: list[dict[str, Any]] = []  # step, request, predicted, actual, right
+        self._history = History(driver.trace)
+        self._past: tuple[int, MemoryState] | None = None  # the last past state that was shown
+        if step is not None:
+            driver.seek(step)
+        elif driver.position == 0:
+            driver.step()
+        self.read_on()
+        self._furthest = driver.position
+        super().__init__()
+        self.choose(self._who() if select is None else select)
+
+    # -------------------------------------------------------------------------------------------- for Python
+
+    @property
+    def trace(self) -> Trace:
+        return self.driver.trace
+
+    @property
+    def position(self) -> int:
+        """How many steps are finished at the cursor."""
+        return self.driver.position
+
+    @property
+    def num_steps(self) -> int:
+        return self.driver.num_steps
+
+    @property
+    def can_step(self) -> bool:
+        return self.driver.can_step
+
+    @property
+    def shares(self) -> Trace:
+        return self.trace
+
+    @property
+    def live(self) -> bool:
+        """Is there an engine behind it? A trace played back is a recording, even in the process that made it."""
+        return type(self.driver) is not TraceDriver and bool(self.trace.header.get("live"))
+
+    @property
+    def state(self) -> MemoryState:
+        """Memory at the cursor (a copy)."""
+        return self.driver.state()
+
+    @property
+    def score(self) -> tuple[int, int]:
+        """Right predictions, and all that were decided."""
+        decided = [p for p in self.predictions if p["right"] is not None]
+        return sum(p["right"] for p in decided), len(decided)
+
+    def predict(self, block_id: int) -> None:
+        """Say into which block the selected request's waiting token will go. The next step answers, see
+        ``predictions``.
+
+        A second prediction for the same step replaces the first. Raises PagedlabError where nothing is to be predicted
+        or there is no such block.
+        """
+        if not 0 <= block_id < self._history.state.num_blocks:
+            raise PagedlabError(
+                f"There is no block #{block_id}; the pool has #0 to #{self._history.state.num_blocks - 1}."
+            )
+        if not self._can_predict(self._state()):
+            raise PagedlabError(
+                "There is nothing to predict here: go to the last step, and select a running request with one token "
+                "waiting."
+            )
+        step = self.position + 1
+        self.predictions = [p for p in self.predictions if (p["step"], p["request"]) != (step, self.selected)]
+        self.predictions.append(
+            {"step": step, "request": self.selected, "predicted": block_id, "actual": None, "right": None}
+        )
+        self.show()
+
+    def text(self) -> str:
+        """The picture for a terminal."""
+        self.read_on_and_clear()
+        return draw(
+            self._state(),
+            self._events(),
+            self.trace.header,
+            self.selected,
+            position=self.position,
+            num_steps=self.num_steps,
+            live=self.live,
+        )
+
+    # ------------------------------------------------------------------------------------------ the picture
+
+    def _who(self) -> str | None:
+        """Whose memory to open with: the request that wrote most in this step, else one that runs or waits."""
+        written: dict[str, int] = {}
+        for e in self._events():
+            if isinstance(e, ev.SlotWritten):
+                written[e.request_id] = written.get(e.request_id, 0) + 1
+        state = self._state()
+        alive = [r for r in written if r in state.tables] or state.running or state.waiting or list(state.requests)[-1:]
+        return max(alive, key=lambda r: written.get(r, 0)) if alive else None
+
+    def _check_request(self, request_id: str | None) -> None:
+        known = self._history.state.requests
+        if request_id is not None and request_id not in known:
+            raise PagedlabError(
+                f"There is no request {request_id!r} in this run; there are: {', '.join(known) or 'none'}."
+            )
+
+    def choose(self, selected: str | None) -> None:
+        """Show this request's memory. Raises PagedlabError for an unknown one."""
+        self._check_request(selected)
+        self.selected = selected
+
+    def move(self, position: int) -> None:
+        self.driver.seek(max(0, min(position, self.num_steps)))
+        if position > self.num_steps:
+            self.driver.step()
+        self.read_on_and_clear()
+        if self.selected is None:
+            self.selected = self._who()
+
+    def read_on(self) -> bool:
+        """Take in what has happened since. Where the engine was set back, what was shown may never have happened."""
+        if not self._history.update():
+            return False
+        self._past = None
+        self._furthest = 0
+        if self.position > self.num_steps:
+            self.driver.seek(self.num_steps)
+        if self.selected not in self._history.state.requests:
+            self.selected = None
+        return True
+
+    def grown(self) -> bool:
+        return len(self.trace.events) != self._history.num_events
+
+    def stamp(self, position: int) -> int:
+        return self.driver.num_events(position)
+
+    def marks(self) -> list[Mark]:
+        # Pictures know nothing of how many steps there are by now: the front end writes that.
+        return layout.marks(self._scene(self.position))
+
+    def static_marks(self) -> list[Mark]:
+        columns = strip.columns(self.num_steps, self.live)
+        return [
+            *layout.marks(self._scene(self.num_steps)),
+            *strip.marks(self._history, columns),
+            *strip.playhead(self.position, self.num_steps, columns),
+        ]
+
+    def strip(self) -> Strip:
+        columns = strip.columns(self.num_steps, self.live)
+        size = strip.LEFT, strip.TOP, strip.RIGHT - strip.LEFT, strip.BOTTOM - strip.TOP
+        return Strip(strip.marks(self._history, columns), *size, columns)
+
+    def title(self) -> str:
+        return title(self._scene(self.num_steps))
+
+    def words(self) -> dict[str, str]:
+        self._furthest = max(self._furthest, self.position)
+        self._answer_predictions()
+        scene = self._scene(self.position)
+        verdict, question = self._question(scene.state)
+        return {
+            "next": next_step(scene.state),
+            "verdict": verdict,
+            "question": question,
+            "say": " ".join((title(scene) + ".", *story(scene))),
+            "over": "All requests are done" if self.live else "End of the recording",
+        }
+
+    def point(self, id: str) -> None:
+        """A block was clicked."""
+        self.predict(int(id.removeprefix("block.")))
+
+    def _state(self) -> MemoryState:
+        """Memory at the cursor, not to be changed."""
+        if self.position == self.num_steps and self._history.num_events == len(self.trace.events):
+            return self._history.state
+        num_events = self.driver.num_events(self.position)
+        if self._past is None or self._past[0] != num_events:
+            self._past = (num_events, replay(self.trace, num_events))
+        return self._past[1]
+
+    def _events(self) -> list[ev.Event]:
+        """What happened in the step that led to the cursor."""
+        first = self.driver.num_events(self.position - 1) if self.position else 0
+        return self.trace.events[first : self.driver.num_events(self.position)]
+
+    def _scene(self, num_steps: int) -> Scene:
+        state = self._state()
+        selected = self.selected if self.selected in state.requests else None
+        guess = next(
+            (p["predicted"] for p in self.predictions if p["step"] == self.position + 1 and p["request"] == selected),
+            None,
+        )
+        return Scene(
+            state, self._events(), self.trace.header, selected, self.position, num_steps, self.live, guess
+        )
+
+    def _can_predict(self, state: MemoryState) -> bool:
+        return (
+            self.position >= self._furthest
+            and self.driver.can_step
+            and self.selected in state.running
+            and len(state.requests[self.selected].pending) == 1
+        )
+
+    def _answer_predictions(self) -> None:
+        for p in self.predictions:
+            if p["right"] is None and p["actual"] is None and p["step"] <= self._furthest:
+                first, last = self.driver.num_events(p["step"] - 1), self.driver.num_events(p["step"])
+                for e in self.trace.events[first:last]:
+                    if isinstance(e, ev.SlotWritten) and e.request_id == p["request"]:
+                        p["actual"], p["right"] = e.block_id, e.block_id == p["predicted"]
+                        break
+
+    def _question(self, state: MemoryState) -> tuple[str, str]:
+        """How the last prediction ended, and what is to be predicted now."""
+        verdict = ""
+        for p in self.predictions:
+            if p["step"] == self.position and p["request"] == self.selected:
+                right, all_of = self.score
+                if p["right"] is None:
+                    verdict = f"You said #{p['predicted']}: nothing was written."
+                elif p["right"]:
+                    verdict = f"✓ #{p['actual']}, right. Score {right} of {all_of}."
+                else:
+                    verdict = f"You said #{p['predicted']}, it went into #{p['actual']}. Score {right} of {all_of}."
+        if not self._can_predict(state) or pool_grid(state.num_blocks, (0, 0, 376, 206)).per_cell > 1:
+            return verdict, ""
+        guess = next(
+            (
+                p["predicted"]
+                for p in self.predictions
+                if p["step"] == self.position + 1 and p["request"] == self.selected
+            ),
+            None,
+        )
+        if guess is not None:
+            return verdict, f"You say #{guess}. Take the step and see."
+        return verdict, "Where will its K and V go? Click a block." if not verdict else "And the next? Click a block."

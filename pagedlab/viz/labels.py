@@ -1,0 +1,136 @@
+"""Words that fit: names of requests, tokens' text, numbers, and how wide a text will be."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+
+NUM_HUES = 8  # --c0 to --c7 in the style sheet
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def names(request_ids: Iterable[str]) -> dict[str, str]:
+    """A short name for each request, in order of arrival: its own id where that fits on a block (4 characters), else a
+    free letter.
+    """
+    request_ids = list(request_ids)
+    taken = {r for r in request_ids if len(r) <= 4}
+    letters = (name for name in _letters() if name not in taken)
+    return {r: printable(r) if r in taken else next(letters) for r in request_ids}
+
+
+def hues(request_ids: Iterable[str]) -> dict[str, int]:
+    """A colour number for each request. A, B, C … have their own, in every lab and whenever they arrive; other names take
+    theirs from the other end, in order of arrival. Beyond eight colours repeat; the letters do not."""
+    own = {chr(ord("A") + i): i for i in range(NUM_HUES)}
+    ids = list(request_ids)
+    others = [r for r in ids if r not in own]
+    return {r: own[r] if r in own else (NUM_HUES - 1 - others.index(r)) % NUM_HUES for r in ids}
+
+
+def _letters() -> Iterable[str]:
+    for number in range(1, 10_000):
+        name = ""
+        while number:
+            number, letter = divmod(number - 1, 26)
+            name = chr(ord("A") + letter) + name
+        yield name
+
+
+def printable(text: str) -> str:
+    """The text with every character that cannot be shown, or that XML forbids, replaced by one that can."""
+    return "".join(_visible(c) for c in text)
+
+
+def _visible(c: str) -> str:
+    code = ord(c)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    category = unicodedata.category(c)
+    # Marks that turn the writing direction (Cf) would reach beyond their own token.
+    return "\ufffd" if category in ("Cc", "Cs", "Cn", "Cf") and c != "\u200d" else c
+
+
+def token(text: str) -> str:
+    """A token's own text as it stands in its slot: without the space in front, unless it is nothing but spaces."""
+    shown = printable(text.replace("\\n", "↵").replace("\n", "↵").replace("\t", "⇥"))
+    return shown.strip(" ") or "␣" * max(1, len(shown))
+
+
+def quoted(text: str) -> str:
+    return f"“{token(text)}”"
+
+
+def ordinal(n: int) -> str:
+    """1 → 1st, 2 → 2nd, 11 → 11th."""
+    suffix = "th" if 10 <= n % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n}{suffix}"
+
+
+def number(n: int) -> str:
+    """Small numbers in words."""
+    return _NUMBERS[n] if 0 <= n < len(_NUMBERS) else f"{n:,}"
+
+
+def plural(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def listed(items: Iterable[str], most: int = 6) -> str:
+    """ "a", "a and b", "a, b and c", "a, b, c … (9 in all)"."""
+    items = list(items)
+    if len(items) > most:
+        return f"{', '.join(items[: most - 1])} … ({len(items)} in all)"
+    return " and ".join(filter(None, [", ".join(items[:-1]), items[-1]])) if items else ""
+
+
+def cells(text: str) -> int:
+    """How many columns of a fixed-width font the text takes: 2 for wide characters, 0 for combining ones."""
+    return sum(
+        0 if unicodedata.combining(c) or c == "\u200d" else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def width(text: str, size: float, mono: bool = False, bold: bool = False) -> float:
+    """About how many pixels wide the text is at font ``size``. Reckoned for DejaVu, which is wider than most fonts."""
+    if mono:
+        return cells(text) * size * 0.602
+    return sum(_width_of(c) for c in text) * size * (1.13 if bold else 1.0)
+
+
+def _width_of(c: str) -> float:
+    """One character of a proportional font, as a share of the font's size."""
+    if c in " .,:;|'ijlI!()[]·":
+        return 0.34
+    if c in 'ftr-“”"/':
+        return 0.43
+    if c in "mwMW→…✓◆×@%":
+        return 0.92
+    return cells(c) * (0.7 if c.isupper() or c in "#+" else 0.63 if c.isdigit() else 0.61)
+
+
+def fit(text: str, room: float, size: float, mono: bool = False, bold: bool = False) -> str:
+    """The text, cut at its end with "…" where it is wider than ``room`` pixels; "" where not even that fits."""
+    if mono:
+        return clip(text, int(room / width("x", size, mono)))
+    if width(text, size, bold=bold) <= room:
+        return text
+    while text and width(text + "…", size, bold=bold) > room:
+        text = text[:-1]
+    return text + "…" if text else ""
+
+
+def clip(text: str, columns: int) -> str:
+    """The text in at most ``columns`` columns, cut with "…"."""
+    if cells(text) <= columns:
+        return text
+    if columns < 1:
+        return ""
+    kept, used = [], 0
+    for c in text:
+        used += cells(c)
+        if used > columns - 1:
+            break
+        kept.append(c)
+    return "".join(kept) + "…"

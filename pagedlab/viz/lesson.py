@@ -1,0 +1,92 @@
+"""Small things that every chapter uses: who produced this picture, the package's own source, the reader's
+predictions."""
+
+from __future__ import annotations
+
+import html
+import inspect
+from typing import Any
+
+from pagedlab.errors import PagedlabError
+
+
+def badge(header: dict[str, Any]) -> str:
+    """What produced a picture, from a trace's header: ``live · CPU · float32`` or ``recorded · NVIDIA H200 ·
+    2026-11-29``."""
+    if header.get("live"):
+        return f"live · {header['device']} · {header['dtype']}"
+    return f"recorded · {header['device']} · {header['date'][:10]}"
+
+
+def show_source(thing: Any) -> Any:
+    """The source of a function or class of pagedlab, as it runs, under the name by which it is imported."""
+    from IPython.display import Code, Markdown, display
+
+    display(Markdown(f"`{thing.__module__}.{thing.__qualname__}`"))
+    return Code(inspect.cleandoc(inspect.getsource(thing)), language="python")
+
+
+class Predictions:
+    """The reader's own numbers, and what happened.
+
+    ``ask`` shows an input that nobody has to fill in: an empty one counts as "no guess" and nothing waits for it, so
+    a notebook runs from top to bottom unattended. ``reveal`` compares, ``summary`` does so for all at the end.
+    """
+
+    def __init__(self) -> None:
+        self._inputs: dict[str, Any] = {}
+        self._questions: dict[str, str] = {}
+        self._actual: dict[str, float] = {}
+
+    def ask(self, name: str, question: str) -> Any:
+        """An input for the number called ``name``. Asking again replaces the input (a cell that is run twice)."""
+        import ipywidgets
+
+        self._questions[name] = question
+        self._inputs[name] = ipywidgets.Text(placeholder="your guess", layout={"width": "160px"})
+        label = ipywidgets.HTML(f"<b>Predict:</b> {html.escape(question)}")
+        return ipywidgets.VBox([label, self._inputs[name]])
+
+    def guess(self, name: str) -> float | None:
+        """What the reader typed, as a number; None where that is nothing or no number."""
+        self._check(name)
+        text = self._inputs[name].value.strip().replace(",", "").replace("_", "")
+        try:
+            return float(text)
+        except ValueError:
+            return None
+
+    def reveal(self, name: str, actual: float) -> str:
+        """One line: the guess beside what happened."""
+        self._check(name)
+        self._actual[name] = actual
+        guess = self.guess(name)
+        if guess is None:
+            return f"It is {_number(actual)}. (No guess made.)"
+        if guess == actual:
+            return f"You said {_number(guess)}, and it is. ✓"
+        if guess and actual and guess > 0 < actual:
+            factor = max(guess / actual, actual / guess)
+            return f"You said {_number(guess)}; it is {_number(actual)}: off by a factor of {factor:.3g}."
+        return f"You said {_number(guess)}; it is {_number(actual)}."
+
+    def summary(self) -> Any:
+        """A table of all that was asked, guessed and found."""
+        from IPython.display import Markdown
+
+        rows = ["| question | your guess | what happened |", "|---|---|---|"]
+        for name, question in self._questions.items():
+            guess, actual = self.guess(name), self._actual.get(name)
+            cells = ["–" if value is None else _number(value) for value in (guess, actual)]
+            rows.append(f"| {question} | {cells[0]} | {cells[1]} |")
+        return Markdown("\n".join(rows))
+
+    def _check(self, name: str) -> None:
+        if name not in self._inputs:
+            raise PagedlabError(
+                f"Nothing called {name!r} was asked; asked were: {', '.join(self._inputs) or 'nothing'}."
+            )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"

@@ -1,0 +1,159 @@
+"""The memory map: what a request sees, its block table, and the pool of physical blocks.
+
+``marks(scene)`` is a pure function: memory at one moment, the events of the step that led there, and who is selected,
+to a list of marks. All of the layout is in Python, here and in the modules for its parts; the front end only draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pagedlab.viz import labels
+from pagedlab.viz.labels import fit, width
+from pagedlab.viz.marks import Mark
+from pagedlab.viz.memory_pool import pool_marks
+from pagedlab.viz.memory_rows import Rows, place_rows, seen_marks, table_marks, waiting_marks
+from pagedlab.viz.places import BOTTOM, LEFT, POOL, RIGHT, TABLE, TOP
+from pagedlab.viz.pool_grid import Grid, pool_grid
+from pagedlab.viz.scene import Scene, badge, headline, scale, step_text, story
+
+
+def marks(scene: Scene) -> list[Mark]:
+    """The whole picture but the strip of time."""
+    rows = place_rows(scene)
+    grid = pool_grid(scene.state.num_blocks, (POOL[0], TOP, POOL[1], BOTTOM - TOP))
+    return [
+        *_header(scene),
+        *_titles(scene, grid),
+        *seen_marks(scene, rows),
+        *waiting_marks(scene, rows),
+        *table_marks(scene, rows),
+        *pool_marks(scene, grid),
+        *_arrow(scene, rows, grid),
+        *_words(scene),
+    ]
+
+
+def _header(scene: Scene) -> Iterator[Mark]:
+    x = LEFT
+    if scene.selected is not None:
+        name, hue = scene.names[scene.selected], scene.hue(scene.selected)
+        w = max(22.0, width(name, 13, bold=True) + 12)
+        yield Mark("head.disc", (x, 20, w, 22), f"card disc {hue}")
+        yield Mark("head.name", (x + w / 2, 36), "text s13 bold mid on", name)
+        x += w + 10
+    text = headline(scene)
+    yield Mark("head.line", (x, 37), "text s18 semi", text)
+    x += width(text, 18, bold=True) + 12
+    step = step_text(scene)
+    yield Mark("step", (RIGHT, 377), f"text s12 {'bold' if 'past' in step else 'soft'} end", step)
+
+    text = badge(scene.header, scene.live)
+    if scene.state.edited:
+        text += " · edited by you"
+    text = fit(text, 250, 11.5)
+    w = width(text, 11.5) + 30
+    yield Mark("badge", (RIGHT - w, 21, w, 22), "card badge", tip="What produced this picture")
+    yield Mark("badge.light", (RIGHT - w + 10, 28, 8, 8), "cell light" if scene.live else "cell still")
+    yield Mark("badge.text", (RIGHT - w + 24, 36), "text soft" if not scene.state.edited else "text alarm", text)
+    yield from _chips(scene, x, RIGHT - w - 16)
+
+
+def _chips(scene: Scene, left: float, right: float) -> Iterator[Mark]:
+    """Who there is, to choose from: as many as fit, from the right; those that run first, then those that wait."""
+    state = scene.state
+    alive = [*state.running, *state.waiting]
+    if scene.selected is not None and scene.selected not in alive:
+        alive.insert(0, scene.selected)
+    widths = {r: max(38.0, width(scene.names[r], 12, bold=True) + 18) for r in alive}
+    shown, used = [], 0.0
+    for request_id in sorted(alive, key=lambda r: r != scene.selected):
+        if used + widths[request_id] + 8 > right - left - (34 if len(shown) + 1 < len(alive) else 0):
+            break
+        shown.append(request_id)
+        used += widths[request_id] + 8
+    x = right - used + 8
+    if len(shown) < len(alive):
+        yield Mark("chips.more", (x - 8, 36), "text s11 soft end", f"+{len(alive) - len(shown)}")
+    order = list(scene.names)
+    for request_id in sorted(shown, key=order.index):
+        w, chosen, hue = widths[request_id], request_id == scene.selected, scene.hue(request_id)
+        status = state.requests[request_id].status
+        yield Mark(
+            f"chip.{request_id}",
+            (x, 21, w, 22),
+            f"card chip {'chosen ' if chosen else ''}{hue}",
+            tip=f"Request {labels.printable(request_id)}, {status}",
+        )
+        yield Mark(
+            f"chip-name.{request_id}",
+            (x + w / 2, 36),
+            "text s12 bold mid " + ("on" if chosen else f"hue {hue}"),
+            scene.names[request_id],
+        )
+        x += w + 8
+
+
+def _titles(scene: Scene, grid: Grid) -> Iterator[Mark]:
+    who = scene.names.get(scene.selected, "A REQUEST")
+    first = f"WHAT {who} SEES"
+    yield Mark("title.seen", (LEFT, 66), "text s11 bold soft", first)
+    yield Mark("title.seen.2", (LEFT + width(first, 11, bold=True) + 12, 66), "text s11 soft", "logical blocks")
+    yield Mark("title.table", (TABLE[0], 66), "text s11 bold soft", "BLOCK TABLE")
+    device = str(scene.header.get("device") or "CPU")
+    first = "MEMORY POOL" if device.upper() == "CPU" else "GPU MEMORY"
+    yield Mark("title.pool", (POOL[0], 66), "text s11 bold soft", first)
+    second = "physical blocks" if grid.per_cell == 1 else f"each cell {grid.per_cell} neighbouring blocks"
+    yield Mark("title.pool.2", (POOL[0] + width(first, 11, bold=True) + 12, 66), "text s11 soft", second)
+    if scene.state.cached and grid.tier == "detail":
+        yield Mark("title.cached", (RIGHT, 66), "text s10 soft end", "◆ cached: can be found again")
+
+
+def _arrow(scene: Scene, rows: Rows, grid: Grid) -> Iterator[Mark]:
+    """From the table's row that was written in this step (else its last) to its block."""
+    if not rows.place:
+        return
+    written = {b for b, _ in scene.state.written}
+    touched = [i for i in rows.place if scene.table[i] in written]
+    logical = max(touched or rows.place)
+    block_id = scene.table[logical]
+    y, h = rows.place[logical]
+    x0, y0 = TABLE[0] + TABLE[1], y + h / 2
+    x, top, w, _ = grid.place(block_id // grid.per_cell)
+    hue = scene.hue(scene.selected)
+    if grid.tier == "detail":
+        gutter, tip_x = POOL[0] - 18, x + w / 2
+        lane = top - (5 if top > TOP else 8)  # the gap above the block
+        r = min(8.0, abs(lane - y0) / 2) if abs(lane - y0) >= 1 else 0.0
+        down = 1 if lane > y0 else -1
+        path = (
+            f"M{x0:g} {y0:g}H{gutter - r:g}Q{gutter:g} {y0:g} {gutter:g} {y0 + down * r:g}V{lane - down * r:g}"
+            f"Q{gutter:g} {lane:g} {gutter + r:g} {lane:g}H{tip_x:g}V{top:g}"
+        )
+        head = f"M{tip_x - 7:g} {top - 7:g}H{tip_x + 7:g}L{tip_x:g} {top + 5:g}Z"
+    else:
+        end_x, end_y = x - 1, top + grid.height / 2
+        bend = (end_x - x0) * 0.6
+        path = f"M{x0:g} {y0:g}C{x0 + bend:.1f} {y0:g} {end_x - 20:.1f} {end_y:.1f} {end_x - 4:.1f} {end_y:.1f}"
+        head = f"M{end_x - 7:.1f} {end_y - 5:.1f}L{end_x + 1:.1f} {end_y:.1f}L{end_x - 7:.1f} {end_y + 5:.1f}Z"
+    yield Mark("arrow", (), f"path {hue}", path)
+    yield Mark("arrow.head", (), f"path head {hue}", head)
+
+
+def _words(scene: Scene) -> Iterator[Mark]:
+    state = scene.state
+    mine, others = story(scene)
+    room = RIGHT - LEFT
+    yield Mark("story", (LEFT, 318), "text s13", fit(mine, room, 13), tip=mine)
+    if others:
+        yield Mark("story.others", (LEFT, 336), "text s12 soft", fit(others, room, 12), tip=others)
+    free = len(state.free)
+    if free:
+        order = " → ".join(f"#{b}" for b in state.free[:6]) + (" → …" if free > 6 else "")
+        text = f"Next free: {order}   ({free} of {state.num_blocks - 1} free)"
+    else:
+        text = f"No block is free: all {state.num_blocks - 1} are in use"
+    right = fit(scale(scene.header, state.block_size), room / 2 + 20, 11)
+    yield Mark("free", (LEFT, 357), "text mono s11 soft", fit(text, room - width(right, 11) - 16, 11, mono=True))
+    if right:
+        yield Mark("scale", (RIGHT, 357), "text s11 soft end", right)

@@ -1,0 +1,199 @@
+"""What a step did, in words: a pure function of its events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pagedlab.trace import MemoryState
+from pagedlab.trace import events as ev
+from pagedlab.viz.labels import listed, names, number, plural, quoted
+
+
+@dataclass
+class _Told:
+    """One request's part in the step."""
+
+    arrived: ev.RequestArrived | None = None
+    queued: bool = False
+    refused: str = ""
+    hits: list[int] = field(default_factory=list)
+    revived: list[int] = field(default_factory=list)
+    new: list[int] = field(default_factory=list)
+    evicted: list[int] = field(default_factory=list)
+    written: list[ev.SlotWritten] = field(default_factory=list)
+    no_room: ev.AllocationFailed | None = None
+    preempted: bool = False
+    finished: str = ""
+    freed: ev.BlocksFreed | None = None
+    edited: ev.TableEdited | None = None
+
+
+def narrate(events: Sequence[ev.Event], state: MemoryState, selected: str | None = None) -> dict[str | None, str]:
+    """A sentence or two for each request that had a part in ``events`` (and for None: what concerns no request).
+
+    ``state``: memory after the events. Of ``selected`` all is told, of the others what is needed. Requests come in the
+    order of their first event.
+    """
+    told: dict[str, _Told] = {}
+    evicted: list[int] = []
+    general = []
+    for e in events:
+        if isinstance(e, ev.BlockEvicted):
+            evicted.append(e.block_id)  # the next allocation is the reason
+        elif isinstance(e, ev.PrefixCacheReset):
+            general.append("The prefix cache was reset: no block can be found by its content any more.")
+        request_id = getattr(e, "request_id", None)
+        if request_id is None:
+            continue
+        part = told.setdefault(request_id, _Told())
+        if isinstance(e, ev.BlocksAllocated):
+            part.new += e.block_ids
+            part.evicted += evicted
+            evicted = []
+        else:
+            _take(part, e)
+    short = names(state.requests)
+    sentences: dict[str | None, str] = {
+        r: text for r, part in told.items() if (text := _tell(short[r], part, state, r, r != selected))
+    }
+    if general:
+        sentences[None] = " ".join(general)
+    return sentences
+
+
+def _take(part: _Told, e: ev.Event) -> None:
+    match e:
+        case ev.RequestArrived():
+            part.arrived = e
+        case ev.RequestQueued():
+            part.queued = True
+        case ev.RequestRefused():
+            part.refused = e.reason
+        case ev.BlockTouched():
+            part.hits.append(e.block_id)
+            if e.revived:
+                part.revived.append(e.block_id)
+        case ev.SlotWritten():
+            part.written.append(e)
+        case ev.AllocationFailed():
+            part.no_room = e
+        case ev.RequestPreempted():
+            part.preempted = True
+        case ev.RequestFinished():
+            part.finished = e.reason
+        case ev.BlocksFreed():
+            part.freed = e
+        case ev.TableEdited():
+            part.edited = e
+
+
+def _tell(name: str, part: _Told, state: MemoryState, request_id: str, brief: bool) -> str:
+    said = []
+    if part.refused:
+        return f"{name} was refused: {part.refused}"
+    if part.edited:
+        e = part.edited
+        said.append(
+            f"You pointed {name}'s logical block {e.logical_block} at #{e.new_block_id} instead of #{e.old_block_id}."
+        )
+    if part.arrived and not part.written:
+        said.append(f"{name} arrived with {plural(len(part.arrived.token_ids), 'token')} and waits.")
+    if part.hits:
+        said.append(_hits(name, part, state))
+    if part.written:
+        said.append(_briefly(name, part) if brief else _written(name, part, state, request_id))
+    if part.evicted:
+        said.append(f"What the prefix cache kept in {_blocks(part.evicted)} is lost.")
+    if part.preempted:
+        back = f" gave back {_blocks(part.freed.block_ids)} and" if part.freed else ""
+        said.append(f"No free block was left: {name} was preempted,{back} waits again at the head of the queue.")
+    elif part.finished:
+        reason = {
+            "stop": "the model ended its text",
+            "length": "all its tokens are there",
+            "abort": "stopped from outside",
+        }
+        back = ""
+        if part.freed:
+            are = "is" if len(part.freed.block_ids) == 1 else "are"
+            back = f": {_blocks(part.freed.block_ids)} {are} free again"
+        said.append(f"{name} is finished ({reason.get(part.finished, part.finished)}){back}.")
+    elif part.no_room and not part.written:
+        free = plural(part.no_room.num_free_blocks, "free block") if part.no_room.num_free_blocks else ""
+        need = f"need more than the {free}" if free else "need a block and none is free"
+        said.append(f"{name} has to wait: its {plural(state.requests[request_id].num_tokens, 'token')} {need}.")
+    return " ".join(said)
+
+
+def _hits(name: str, part: _Told, state: MemoryState) -> str:
+    tokens = len(part.hits) * state.block_size
+    revived = (
+        ""
+        if not part.revived
+        else " (out of the free queue)"
+        if part.revived == part.hits
+        else f" ({_blocks(part.revived)} out of the free queue)"
+    )
+    return f"{name} found its first {tokens} tokens in memory: {_blocks(part.hits)}{revived}, nothing computed."
+
+
+def _written(name: str, part: _Told, state: MemoryState, request_id: str) -> str:
+    first, last = part.written[0], part.written[-1]
+    count, size = len(part.written), state.block_size
+    prompt = state.requests[request_id].num_prompt_tokens
+    if count == 1 and first.position >= prompt:
+        if part.new:
+            return (
+                f"{name}'s last block was full, so it got #{first.block_id} from the head of the free queue; "
+                f"{quoted(first.text)} went into its slot {first.offset}."
+            )
+        room = size - 1 - first.offset
+        left = (
+            f"{plural(room, 'slot')} left, so no block was asked for"
+            if room
+            else "Now the block is full; no block was asked for yet"
+        )
+        return f"{name} wrote {quoted(first.text)} into #{first.block_id}, slot {first.offset}. {left}."
+    what = "Prefill" if first.position < prompt else "Recomputing"
+    chunk = last.position + 1 < prompt or (0 < first.position < prompt and not part.hits)
+    of = (
+        f"{number(count) if count < 4 else f'{count:,}'} more tokens"
+        if chunk and first.position
+        else plural(count, "token")
+    )
+    of = f"{of} of {name}'s {prompt:,}" if chunk else f"{name}'s {plural(count, 'token')}"
+    into = f" into {_blocks(list(dict.fromkeys(e.block_id for e in part.written)))}"
+    return f"{what} wrote {of}{into}: {_filled(last, size)}"
+
+
+def _briefly(name: str, part: _Told) -> str:
+    first = part.written[0]
+    blocks = list(dict.fromkeys(e.block_id for e in part.written))
+    what = quoted(first.text) if len(part.written) == 1 else plural(len(part.written), "token")
+    return f"{name} wrote {what} into {'new ' if blocks == part.new else ''}{_blocks(blocks)}."
+
+
+def _filled(last: ev.SlotWritten, size: int) -> str:
+    full, rest = divmod(last.position + 1, size)
+    blocks = "block" if full == 1 else "blocks"
+    if rest == 0:
+        return f"{number(full)} {blocks} full. Nothing is reserved beyond."
+    if full == 0:
+        return f"one block holds {number(rest)}. Nothing is reserved beyond it."
+    return f"{number(full)} {blocks} full, the last holds {number(rest)}. Nothing is reserved beyond it."
+
+
+def _blocks(block_ids: Sequence[int]) -> str:
+    return listed([f"#{b}" for b in block_ids])
+
+
+def next_step(state: MemoryState) -> str:
+    """What the next step will do, for the button: named after it where one request runs."""
+    if len(state.running) == 1 and not state.waiting:
+        pending = len(state.requests[state.running[0]].pending)
+        return "Decode one token" if pending <= 1 else "Write the next chunk"
+    if len(state.waiting) == 1 and not state.running:
+        name = names(state.requests)[state.waiting[0]]
+        return f"Prefill {name}" if state.requests[state.waiting[0]].num_preemptions == 0 else f"Bring {name} back"
+    return "Run one step"

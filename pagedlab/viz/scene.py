@@ -1,0 +1,104 @@
+"""What one picture of the memory map depends on, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pagedlab.trace import MemoryState
+from pagedlab.trace.events import Event
+from pagedlab.viz import labels
+from pagedlab.viz.labels import plural
+from pagedlab.viz.narrator import narrate
+
+
+@dataclass
+class Scene:
+    """Everything that one picture depends on."""
+
+    state: MemoryState
+    events: Sequence[Event]  # of the step that led here (and of what happened before it)
+    header: dict[str, Any]
+    selected: str | None
+    position: int = 0  # steps finished
+    num_steps: int = 0  # steps recorded
+    live: bool = False
+    guess: int | None = None  # the block that the learner pointed at
+    names: dict[str, str] = field(init=False)
+    hues: dict[str, int] = field(init=False)
+    owners: dict[int, list[str]] = field(init=False)  # of each block that somebody holds
+
+    def __post_init__(self) -> None:
+        self.names = labels.names(self.state.requests)
+        self.hues = labels.hues(self.state.requests)
+        self.owners = {}
+        for request_id, table in self.state.tables.items():
+            for block_id in dict.fromkeys(table):
+                self.owners.setdefault(block_id, []).append(request_id)
+
+    def hue(self, request_id: str) -> str:
+        return f"c{self.hues[request_id]}"
+
+    @property
+    def table(self) -> list[int]:
+        return self.state.tables.get(self.selected, [])
+
+
+def headline(scene: Scene) -> str:
+    """One sentence about the selected request."""
+    state = scene.state
+    if scene.selected is None:
+        return "No request yet: give the engine a prompt"
+    request, table = state.requests[scene.selected], scene.table
+    if request.status == "refused":
+        return "was refused"
+    if request.status == "finished":
+        return f"finished: {plural(request.num_tokens, 'token')}, no blocks held"
+    if not table:
+        verb = "preempted" if request.status == "preempted" else "waiting"
+        return f"{verb}: {plural(request.num_tokens, 'token')}, none in memory"
+    left = len(table) * state.block_size - request.num_computed_tokens
+    tokens = plural(request.num_computed_tokens, "token")
+    return f"{tokens} in {plural(len(table), 'block')}, {plural(left, 'slot') if left else 'no slot'} left"
+
+
+def step_text(scene: Scene) -> str:
+    past = " · the past" if scene.live and scene.position < scene.num_steps else ""
+    return f"step {scene.position} of {scene.num_steps}{past}"
+
+
+def title(scene: Scene) -> str:
+    """The picture in one line, for a screen reader and as the static picture's name."""
+    who = f"{scene.names[scene.selected]}: " if scene.selected is not None else ""
+    return f"Memory map, {step_text(scene)}. {who}{headline(scene)}"
+
+
+def badge(header: dict[str, Any], live: bool) -> str:
+    """What produced the picture: "live · CPU · fp32", "recorded · NVIDIA H200 · bf16 · 2026-07-01"."""
+    dtype = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(header.get("dtype"), header.get("dtype"))
+    date = None if live else (header.get("date") or "")[:10]
+    return " · ".join(filter(None, ["live" if live else "recorded", header.get("device"), dtype, date]))
+
+
+def scale(header: dict[str, Any], block_size: int) -> str:
+    """What one block is in bytes; empty where the header does not tell."""
+    s = header.get("model_shape")
+    if not s:
+        return ""
+    total = block_size * s["num_layers"] * 2 * s["num_kv_heads"] * s["head_size"] * s["bytes_per_element"]
+    amount = f"{total / 2**20:.3g} MiB" if total >= 2**20 else f"{total / 2**10:.4g} KiB"
+    return (
+        f"1 block = {plural(block_size, 'token')} × {plural(s['num_layers'], 'layer')} × K, V × "
+        f"{plural(s['num_kv_heads'], 'head')} × {s['head_size']} × {s['bytes_per_element']} B = {amount}"
+    )
+
+
+def story(scene: Scene) -> tuple[str, str]:
+    """What the step did: about the selected request, and about the others."""
+    told = narrate(scene.events, scene.state, scene.selected)
+    mine = told.pop(scene.selected, "")
+    others = " ".join(told.values())
+    if not mine and not others:
+        return ("Nothing has happened yet." if scene.position == 0 else "This step changed nothing in memory."), ""
+    return (mine, others) if mine else (others, "")

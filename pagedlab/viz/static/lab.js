@@ -1,0 +1,430 @@
+// Draws the marks of any lab as SVG. Where anything lies and what it says is decided in Python (viz/widget.py); here are only
+// elements, keys and clicks, and the pictures of the steps that were seen, so that going back to them needs no kernel.
+
+const SVG = "http://www.w3.org/2000/svg";
+const LAYERS = ["card", "cell", "over", "path", "text", "top"];
+const PLAY_MS = 900;
+let count = 0;
+
+const key = (position, selected) => JSON.stringify([position, selected]);
+
+// One for each lab, shared by all its views: the pictures seen, and where we are among them.
+class Store {
+  constructor(model) {
+    this.model = model;
+    this.views = new Set();
+    this.waiting = null; // what was asked of the kernel and has not come yet
+    this.want = null; // where the learner wants to be, while the pictures for it are on their way
+    this.note = "";
+    this.playing = null;
+    this.receive = this.receive.bind(this);
+    model.on("msg:custom", this.receive);
+    this.restart(model.get("picture"));
+  }
+
+  close() {
+    this.stop();
+    clearTimeout(this.late);
+    this.model.off("msg:custom", this.receive);
+  }
+
+  restart(whole) {
+    this.pictures = new Map(); // key -> {marks: Map(id -> mark), …}
+    this.strip = { version: -1, marks: new Map() };
+    this.seen = 0;
+    this.lab = whole.lab; // its name, its size
+    this.take(whole);
+    this.position = whole.position;
+    this.selected = whole.selected;
+  }
+
+  // ---- from the kernel
+
+  receive(message) {
+    clearTimeout(this.late);
+    const asked = this.waiting;
+    this.waiting = null;
+    if (message.error !== undefined) {
+      this.want = null;
+      this.stop();
+      this.note = message.error;
+      return this.draw();
+    }
+    this.note = "";
+    if (!this.take(message)) {
+      // Its base is not here (another browser tab has stepped): ask for everything.
+      this.ask({ do: "whole" });
+      return;
+    }
+    const mine = asked !== null || this.want === null;
+    if (mine) {
+      this.position = message.position;
+      this.selected = message.selected;
+    }
+    if (this.want !== null) {
+      if (asked !== null && message.run.over) this.want = Math.min(this.want, message.position);
+      if (this.want === this.position) this.want = null;
+    }
+    this.draw();
+    if (this.want !== null) this.advance();
+  }
+
+  // Store a picture. False where it is a difference from one that is not here.
+  take(message) {
+    if (message.stale.includes("all")) {
+      this.pictures.clear();
+      this.seen = 0;
+    }
+    const base = message.base && this.pictures.get(key(...message.base));
+    const strip = message.strip;
+    if ((message.base && !base) || (strip.base !== null && strip.base !== this.strip.version)) return false;
+    for (const position of message.stale) this.forget(position); // what happened after the last step now belongs to the next
+    this.run = message.run;
+    this.strip = { version: strip.version, size: strip.size, marks: patched(strip.base === null ? null : this.strip.marks, strip) };
+    const { position, selected, next, verdict, question, say } = message;
+    this.pictures.set(key(position, selected), { marks: patched(base && base.marks, message), next, verdict, question, say });
+    this.seen = Math.max(this.seen, position);
+    return true;
+  }
+
+  forget(position) {
+    for (const id of this.pictures.keys()) if (JSON.parse(id)[0] === position) this.pictures.delete(id);
+  }
+
+  // ---- from the learner
+
+  get over() {
+    return this.position === this.run.steps && this.run.over !== "";
+  }
+
+  go(position, selected = this.selected) {
+    position = Math.max(0, this.run.over ? Math.min(position, this.run.steps) : position);
+    this.note = "";
+    if (this.pictures.has(key(position, selected))) {
+      if (position === this.position && selected === this.selected) return;
+      this.want = null;
+      this.position = position;
+      this.selected = selected;
+      this.draw();
+      this.send({ do: "at", position, selected });
+      return;
+    }
+    this.selected_wanted = selected;
+    this.want = position;
+    this.advance();
+  }
+
+  // Each click is a step: those that come while the kernel works are added up.
+  step(by) {
+    this.go((this.want ?? this.position) + by);
+  }
+
+  advance() {
+    if (this.waiting || this.want === null) return;
+    const position = Math.min(this.want, this.run.steps + 1);
+    const selected = this.selected_wanted;
+    if (this.pictures.has(key(position, selected))) return this.go(this.want, selected);
+    this.ask({ do: "show", position, selected, have: [this.position, this.selected] });
+  }
+
+  select(request) {
+    this.go(this.position, request);
+  }
+
+  // A mark that can be pointed at was clicked; the kernel knows what that means.
+  point(id) {
+    if (!this.current.question || this.position !== this.seen) return;
+    this.ask({ do: "point", id });
+  }
+
+  play() {
+    if (this.playing) return this.stop();
+    const tick = () => {
+      if (this.over) return this.stop();
+      if (!this.waiting) this.step(1);
+    };
+    this.playing = setInterval(tick, PLAY_MS);
+    tick();
+    this.draw();
+  }
+
+  stop() {
+    clearInterval(this.playing);
+    this.playing = null;
+    this.draw();
+  }
+
+  ask(message) {
+    this.waiting = message;
+    // A busy kernel is no error, but say so; until it answers, what was seen can still be looked at.
+    clearTimeout(this.late);
+    this.late = setTimeout(() => {
+      this.note = "Waiting for the kernel …";
+      this.draw();
+    }, 700);
+    if (!this.send(message)) {
+      clearTimeout(this.late);
+      this.waiting = this.want = null;
+      this.stop();
+      this.note = "The kernel is gone: only the steps seen so far can be shown. Run the cell again.";
+      this.draw();
+    }
+  }
+
+  send(message) {
+    try {
+      this.model.send(message);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  get current() {
+    return this.pictures.get(key(this.position, this.selected));
+  }
+
+  draw() {
+    for (const view of this.views) view.draw();
+  }
+}
+
+// Marks that did not change stay the same objects, in every picture: that is how a view knows what to leave alone.
+function patched(base, patch) {
+  const marks = new Map(base ?? []);
+  for (const id of patch.del) marks.delete(id);
+  for (const [id, place, cls, text = "", tip = ""] of patch.set) marks.set(id, { id, place, cls, text, tip });
+  return marks;
+}
+
+class View {
+  constructor(store, el) {
+    this.store = store;
+    this.drawn = new Map(); // id -> {mark, element}
+    const id = `pagedlab-${++count}`;
+    el.innerHTML = `
+      <div class="pagedlab" tabindex="0" role="group" data-lm-suppress-shortcuts="true"
+           aria-label="${store.lab.name}. Left and right arrow: step. Space: play. Home, End: first and last step.">
+        <svg viewBox="0 0 ${store.lab.size.join(" ")}" role="group">
+          <defs>${[0, 1, 2, 3, 4, 5, 6, 7].map((i) => hatch(`${id}-${i}`, i)).join("")}</defs>
+          ${LAYERS.map((name) => `<g data-layer="${name}"></g>`).join("")}
+          <g class="cursor">
+            <rect class="top veil"></rect><rect class="top playhead" x="-0.8" width="1.6"></rect><path class="path ink"></path>
+          </g>
+          <rect class="strip-hit"></rect>
+        </svg>
+        <div class="bar">
+          <button data-do="first" aria-label="First step" title="First step (Home)">|◀</button>
+          <button data-do="back" aria-label="Step back" title="Step back (←)">◀</button>
+          <button data-do="play" aria-label="Play" title="Play (Space)">▶</button>
+          <button data-do="last" aria-label="Last step" title="Last step (End)">▶|</button>
+          <span class="ask"></span>
+          <button class="go" data-do="step" title="→"></button>
+        </div>
+        <div class="spoken" aria-live="polite"></div>
+      </div>`;
+    this.root = el.firstElementChild;
+    for (let i = 0; i < 8; i++) this.root.style.setProperty(`--hatch-${i}`, `url(#${id}-${i})`);
+    const find = (selector) => this.root.querySelector(selector);
+    this.layers = Object.fromEntries(LAYERS.map((name) => [name, find(`[data-layer="${name}"]`)]));
+    this.cursor = find(".cursor");
+    this.hit = find(".strip-hit");
+    this.buttons = Object.fromEntries([...this.root.querySelectorAll("button")].map((b) => [b.dataset.do, b]));
+    this.root.addEventListener("click", (event) => this.click(event.target));
+    this.root.addEventListener("keydown", (event) => this.keydown(event));
+    this.hit.addEventListener("pointerdown", (event) => this.scrub(event));
+    this.hit.addEventListener("pointermove", (event) => event.buttons && this.scrub(event));
+    this.draw(true);
+  }
+
+  draw(first = false) {
+    const { store } = this;
+    const picture = store.current;
+    const wanted = new Map([...picture.marks, ...store.strip.marks]);
+    for (const [id, { element }] of this.drawn) {
+      if (wanted.has(id)) continue;
+      element.remove();
+      this.drawn.delete(id);
+    }
+    for (const [id, mark] of wanted) this.mark(id, mark, first);
+    this.now();
+    this.words(picture);
+    this.root.dataset.position = store.position;
+    this.root.dataset.selected = store.selected ?? "";
+    this.root.dataset.steps = store.run.steps;
+    this.root.dataset.busy = store.waiting !== null || store.want !== null;
+  }
+
+  mark(id, mark, first) {
+    const drawn = this.drawn.get(id);
+    if (drawn && drawn.mark === mark) return;
+    const layer = mark.cls.split(" ", 1)[0];
+    let element = drawn?.element;
+    if (!element || drawn.layer !== layer) {
+      element?.remove();
+      element = document.createElementNS(SVG, layer === "path" ? "path" : layer === "text" ? "text" : "rect");
+      element.dataset.id = id;
+      this.layers[layer].append(element);
+    }
+    const appear = !first && !drawn ? " new-mark" : "";
+    element.setAttribute("class", mark.cls + appear);
+    if (layer === "path") element.setAttribute("d", mark.text);
+    else {
+      const [x, y, width, height] = mark.place;
+      element.style.transform = `translate(${x}px, ${y}px)`;
+      if (layer === "text") element.textContent = mark.text;
+      else {
+        element.style.width = `${width}px`;
+        element.setAttribute("height", height);
+      }
+    }
+    if (mark.tip) this.name(element, mark);
+    this.drawn.set(id, { mark, element, layer });
+  }
+
+  // A tip is a tooltip; on what can be clicked it is the name for a screen reader as well.
+  name(element, mark) {
+    const button = mark.cls.includes("chip") || mark.cls.includes("askable");
+    if (button) {
+      element.setAttribute("role", "button");
+      element.setAttribute("tabindex", mark.cls.includes("chip") ? 0 : -1);
+      element.setAttribute("aria-label", mark.tip);
+    }
+    if (mark.cls.includes("chip")) element.setAttribute("aria-pressed", mark.cls.includes("chosen"));
+    if (element.tagName === "text" || element.tagName === "rect") {
+      const text = element.tagName === "text" ? mark.text : "";
+      element.textContent = text;
+      const title = document.createElementNS(SVG, "title");
+      title.textContent = mark.tip;
+      element.append(title);
+    }
+  }
+
+  // What depends on how far the run has got by now.
+  now() {
+    const { position, run, strip } = this.store;
+    this.cursor.style.display = this.hit.style.display = strip.size ? "" : "none";
+    this.stepText(position, run);
+    if (!strip.size) return;
+    const { left, top, width, height, columns } = strip.size;
+    const step = width / columns;
+    this.cursor.style.transform = `translate(${left + step * position}px, ${top}px)`;
+    const [veil, line, head] = this.cursor.children;
+    set(veil, { y: -1, height: height + 2, width: Math.max(0, run.steps - position) * step });
+    set(line, { y: -6, height: height + 8 });
+    head.setAttribute("d", "M-5 -10h10l-5 6z");
+    set(this.hit, { x: left - step / 2, y: top - 10, width: width + step, height: height + 10 });
+  }
+
+  // The mark "step", where a lab has one.
+  stepText(position, run) {
+    const past = run.live && position < run.steps;
+    const label = this.drawn.get("step")?.element;
+    if (label) {
+      label.textContent = `step ${position} of ${run.steps}${past ? " · the past" : ""}`;
+      label.setAttribute("class", `text s12 end ${past ? "bold" : "soft"}`);
+    }
+  }
+
+  words(picture) {
+    const { store, buttons } = this;
+    const { over } = store;
+    buttons.step.textContent = over ? store.run.over : `${picture.next} →`;
+    buttons.step.disabled = buttons.play.disabled = over;
+    buttons.first.disabled = buttons.back.disabled = store.position === 0;
+    buttons.last.disabled = store.position === store.run.steps;
+    buttons.play.textContent = store.playing ? "❚❚" : "▶";
+    buttons.play.setAttribute("aria-label", store.playing ? "Pause" : "Play");
+    const asking = store.position === store.seen && !over ? picture.question : "";
+    const ask = this.root.querySelector(".ask");
+    ask.textContent = store.note || [picture.verdict, asking].filter(Boolean).join(" ");
+    ask.classList.toggle("alarm", store.note !== "" && !store.note.startsWith("Waiting"));
+    this.root.classList.toggle("asking", asking !== "");
+    const spoken = this.root.querySelector(".spoken");
+    if (spoken.textContent !== picture.say) spoken.textContent = picture.say;
+  }
+
+  // ---- mouse and keys
+
+  click(target) {
+    const button = target.closest("button");
+    if (button) return this.act(button.dataset.do);
+    const mark = target.closest("[data-id]");
+    if (!mark) return;
+    const id = mark.dataset.id;
+    if (mark.classList.contains("chip")) this.store.select(id.slice("chip.".length));
+    if (mark.classList.contains("askable")) this.store.point(id);
+  }
+
+  act(what) {
+    const { store } = this;
+    if (what !== "play") clearInterval(store.playing), (store.playing = null);
+    if (what === "first") store.go(0);
+    if (what === "back") store.step(-1);
+    if (what === "step") store.step(1);
+    if (what === "last") store.go(store.run.steps);
+    if (what === "play") store.play();
+  }
+
+  keydown(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const onButton = event.target !== this.root && event.target.closest("button, [role=button]");
+    if (onButton && (event.key === "Enter" || event.key === " ")) {
+      if (event.target.closest("button")) return; // the browser clicks
+      event.preventDefault();
+      return this.click(event.target);
+    }
+    if (event.key === "ArrowUp" || event.key === "ArrowDown") {
+      event.preventDefault();
+      return this.walk(event.key === "ArrowDown" ? 1 : -1);
+    }
+    const what = { ArrowLeft: "back", ArrowRight: "step", " ": "play", Home: "first", End: "last" }[event.key];
+    if (!what) return;
+    event.preventDefault();
+    if (event.repeat && this.store.waiting) return; // a key held down does not run ahead of the engine
+    if (!this.buttons[what].disabled) this.act(what);
+  }
+
+  // Up and down move from one thing that can be pointed at to the next; Enter points.
+  walk(by) {
+    const marks = [...this.layers.card.querySelectorAll(".askable")].sort((a, b) => number(a) - number(b));
+    if (marks.length === 0) return;
+    const at = marks.indexOf(document.activeElement);
+    marks[at < 0 && by < 0 ? marks.length - 1 : (at + by + marks.length) % marks.length].focus();
+  }
+
+  scrub(event) {
+    if (event.type === "pointerdown") this.hit.setPointerCapture(event.pointerId);
+    const box = this.hit.getBoundingClientRect();
+    const { columns } = this.store.strip.size;
+    const position = Math.round(((event.clientX - box.left) / box.width) * (columns + 1) - 0.5);
+    this.store.go(Math.min(position, this.store.run.steps));
+  }
+}
+
+const number = (element) => Number(element.dataset.id.split(".")[1]);
+
+const hatch = (id, i) => `
+  <pattern id="${id}" class="c${i}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+    <rect width="6" height="6" style="fill: var(--back)"></rect>
+    <path d="M1 0V6" style="stroke: var(--hue); stroke-width: 2; opacity: .7"></path>
+  </pattern>`;
+
+function set(element, attributes) {
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+}
+
+export default () => {
+  let store;
+  return {
+    initialize({ model }) {
+      store = new Store(model);
+      return () => store.close();
+    },
+    render({ el }) {
+      const view = new View(store, el);
+      store.views.add(view);
+      return () => store.views.delete(view);
+    },
+  };
+};

@@ -1,0 +1,131 @@
+"""The strip of time: each row a physical block, each column a step, coloured by owner. It is also the scrubber."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+from pagedlab.viz import labels
+from pagedlab.viz.history import KEPT, History, Run
+from pagedlab.viz.labels import width
+from pagedlab.viz.marks import Mark
+
+LEFT, RIGHT = 60.0, 936.0
+TOP, BOTTOM = 390.0, 500.0
+MOST_ROWS = 50  # two pixels each
+
+
+def columns(num_steps: int, live: bool) -> int:
+    """How many steps the strip has room for: all of a recording; a live run starts with 24 and doubles when they are
+    full.
+    """
+    if not live:
+        return max(1, num_steps)
+    return 24 * 2 ** max(0, math.ceil(math.log2(max(num_steps, 1) / 24)))
+
+
+def x_of(position: int, num_columns: int) -> float:
+    """The right edge of a step's column: where the playhead stands after ``position`` steps."""
+    return LEFT + (RIGHT - LEFT) * position / num_columns
+
+
+def marks(history: History, num_columns: int) -> list[Mark]:
+    """Everything but the playhead."""
+    blocks = list(range(1, history.state.num_blocks))
+    caption = "each row a physical block, each column a step"
+    if len(blocks) > 13:
+        used = sorted(b for b in history.runs if b)
+        caption = (
+            f"each row a physical block ({len(used):,} of {len(blocks):,}: those used so far), each column a step"
+        )
+        blocks = used
+    per_row = max(1, math.ceil(len(blocks) / MOST_ROWS))
+    if per_row > 1:
+        rows_are = f"each row {per_row} blocks in the hue of who holds most"
+        caption = caption.replace("each row a physical block", rows_are)
+    rows = [blocks[i : i + per_row] for i in range(0, len(blocks), per_row)]
+    out = [
+        Mark("time.title", (24, 377), "text s11 bold soft", "TIME"),
+        Mark("time.caption", (LEFT, 377), "text s11 soft", caption),
+    ]
+    if not rows:
+        return [*out, Mark("time.row.0", (LEFT, TOP, RIGHT - LEFT, 8), "card track")]
+    pitch = min(10.0, (BOTTOM - TOP) / len(rows))
+    height = pitch - (2 if pitch >= 7 else 1 if pitch >= 4 else 0.3)
+    every = math.ceil(8.0 / pitch)  # not every row has room for its number
+    names, hues = labels.names(history.state.requests), labels.hues(history.state.requests)
+    groups: dict[tuple[str, int], list[list[tuple[int, float]]]] = {}
+    for i, row in enumerate(rows):
+        y = TOP + i * pitch
+        out.append(Mark(f"time.row.{row[0]}", (LEFT, y, RIGHT - LEFT, height), "card track"))
+        if i % every == 0:
+            out.append(
+                Mark(f"time.row.{row[0]}.n", (LEFT - 8, y + height / 2 + 3), "text mono s8 soft end", f"#{row[0]}")
+            )
+        for run in _runs(history, row):
+            last = history.num_steps if run.last is None else run.last
+            left, right = x_of(run.first - 1, num_columns), x_of(last, num_columns)
+            id = f"run.{row[0]}.{run.first}"
+            if run.owner == KEPT:
+                out.append(Mark(id, (left, y + height * 0.3, right - left, height * 0.4), "cell sharp ghost"))
+                continue
+            out.append(Mark(id, (left, y, right - left, height), f"cell sharp c{hues[run.owner]}"))
+            # Neighbouring rows that tell the same story share a letter where each is too low for one.
+            group = groups.setdefault((run.owner, run.first), [])
+            if group and group[-1][-1][0] == i - 1 and height < 7:
+                group[-1].append((i, right))
+            else:
+                group.append([(i, right)])
+    for (owner, first), parts in groups.items():
+        for part in parts:
+            left, room = x_of(first - 1, num_columns), min(right for _, right in part)
+            tall = (len(part) - 1) * pitch + height
+            if tall >= 7 and room - left >= width(names[owner], 8, bold=True) + 6:
+                y = TOP + part[0][0] * pitch + tall / 2 + 3
+                out.append(Mark(f"run.{rows[part[0][0]][0]}.{first}.t", (left + 3, y), "text s8 bold on", names[owner]))
+    return out
+
+
+def playhead(position: int, num_steps: int, num_columns: int) -> list[Mark]:
+    """The line at the cursor, and a veil over the steps that are recorded beyond it."""
+    x = x_of(position, num_columns)
+    out = [
+        Mark("playhead", (x - 0.8, TOP - 6, 1.6, BOTTOM - TOP + 8), "top playhead"),
+        Mark("playhead.head", (), "path ink", f"M{x - 5:.1f} {TOP - 10:g}h10l-5 6z"),
+    ]
+    if position < num_steps:
+        out.append(Mark("veil", (x, TOP - 1, x_of(num_steps, num_columns) - x, BOTTOM - TOP + 2), "top veil"))
+    return out
+
+
+def _runs(history: History, row: list[int]) -> Iterator[Run]:
+    """A row's runs. Where it stands for several blocks: at each step the owner of most of them."""
+    if len(row) == 1:
+        yield from history.runs.get(row[0], [])
+        return
+    changes = sorted(
+        {
+            edge
+            for b in row
+            for run in history.runs.get(b, [])
+            for edge in (run.first, (run.last or history.num_steps) + 1)
+        }
+    )
+    before: Run | None = None
+    for first, after in zip(changes, [*changes[1:], history.num_steps + 1], strict=True):
+        owners = Counter(
+            run.owner
+            for b in row
+            for run in history.runs.get(b, [])
+            if run.owner != KEPT and run.first <= first and (run.last is None or run.last >= first)
+        )
+        owner = max(owners, key=owners.__getitem__) if owners else None
+        if before and before.owner == owner and before.last == first - 1:
+            before.last = after - 1
+            continue
+        if before:
+            yield before
+        before = Run(owner, first, after - 1) if owner is not None and after > first else None
+    if before:
+        yield before

@@ -1,0 +1,273 @@
+"""The lab without a browser: what it sends, what it does when told, and that it needs no front end."""
+
+import json
+
+import nbformat
+import pytest
+from runs import crowded, recorded_run
+
+from pagedlab.engine import LLM, SamplingParams
+from pagedlab.errors import PagedlabError
+from pagedlab.trace import TraceDriver, save
+from pagedlab.viz import memory_layout, strip
+from pagedlab.viz.lab import MemoryMap, memory_map
+from pagedlab.viz.marks import picture
+from pagedlab.viz.stored import without_live_views
+
+
+class FrontEnd:
+    """What lab.js does with messages, in few lines: keeps pictures by position and selection."""
+
+    def __init__(self, lab: MemoryMap) -> None:
+        self.lab, self.sizes, self.errors = lab, [], []
+        lab.send = self.receive
+        self.pictures, self.strip = {}, {}
+        whole = json.loads(json.dumps(lab.get_state("picture")["picture"]))
+        self.receive(whole)
+
+    def receive(self, message, buffers=None):
+        self.sizes.append(len(json.dumps(message).encode()))
+        message = json.loads(json.dumps(message))
+        if "error" in message:
+            self.errors.append(message["error"])
+            return
+        base = self.pictures[tuple(message["base"])] if message["base"] else {}
+        for position in message["stale"]:
+            self.pictures = {} if position == "all" else {k: v for k, v in self.pictures.items() if k[0] != position}
+        self.at = (message["position"], message["selected"])
+        self.pictures[self.at] = self.patched(base, message)
+        self.strip = self.patched({} if message["strip"]["base"] is None else self.strip, message["strip"])
+        self.message = message
+
+    @staticmethod
+    def patched(base, patch):
+        marks = {id: mark for id, mark in base.items() if id not in patch["del"]}
+        return marks | {mark[0]: mark for mark in patch["set"]}
+
+    def show(self, position, selected=None):
+        self.lab._receive(
+            None, {"do": "show", "position": position, "selected": selected or self.at[1], "have": list(self.at)}, []
+        )
+
+    def check(self):
+        """The picture here is the picture that Python would draw afresh."""
+        lab = self.lab
+        scene = lab._scene(lab.position)
+        assert self.pictures[self.at] == {m.id: m.to_json() for m in memory_layout.marks(scene)}
+        columns = strip.columns(lab.num_steps, lab.live)
+        assert self.strip == {m.id: m.to_json() for m in strip.marks(lab._history, columns)}
+
+
+def tiny(**knobs):
+    knobs = {"block_size": 4, "num_gpu_blocks_override": 12} | knobs
+    return LLM("tiny-random", record=True, **knobs)
+
+
+def params(max_tokens):
+    return SamplingParams(max_tokens=max_tokens, ignore_eos=True)
+
+
+def test_what_is_sent_adds_up_to_the_picture_at_every_step_and_selection():
+    lab = memory_map(crowded())
+    end = FrontEnd(lab)
+    for position in [*range(1, lab.num_steps + 1), *range(lab.num_steps, -1, -3), 5, 2, 9]:
+        for selected in ("A", "B", "C"):
+            if selected in lab.driver.state().requests or selected in lab._history.state.requests:
+                end.show(position, selected)
+                end.check()
+    assert not end.errors
+
+
+def test_a_live_lab_runs_the_engine_one_step_at_a_time():
+    llm = tiny()
+    llm.add_request("hello you", params(6))
+    lab = memory_map(llm)
+    assert (lab.position, lab.num_steps, lab.live) == (1, 1, True)
+    end = FrontEnd(lab)
+    for k in range(2, 9):
+        end.show(k)
+        end.check()
+    assert lab.num_steps == 6 and end.message["run"]["over"] == "All requests are done"
+    end.show(3)
+    assert lab.num_steps == 6 and lab.position == 3
+    assert "the past" not in lab.trace.header
+
+
+def test_a_prompt_added_in_another_cell_appears_and_the_step_after_it_takes_its_place():
+    llm = tiny()
+    llm.add_request("hello you", params(6))
+    lab = memory_map(llm)
+    end = FrontEnd(lab)
+    llm.add_request("abc", params(2))
+    lab._refresh_if_grown()
+    end.check()
+    assert any(id.startswith("chip.B") for id in end.pictures[end.at])
+    end.show(2)
+    end.check()
+    assert (1, "A") not in end.pictures  # what it showed was after the step, not its end
+
+
+def test_an_engine_that_was_set_back_leaves_no_stale_picture():
+    llm = tiny()
+    llm.add_request("hello you", params(8))
+    lab = memory_map(llm)
+    end = FrontEnd(lab)
+    before = llm.snapshot()
+    end.show(2)
+    end.show(3)
+    llm.restore(before)
+    lab.driver.seek(1)
+    end.show(1)
+    assert set(end.pictures) == {(1, "A")}
+    end.show(2)
+    end.check()
+
+
+def test_two_labs_of_one_run_both_see_it_grow():
+    llm = tiny()
+    llm.add_request("hello you", params(8))
+    one, two = memory_map(llm), memory_map(llm)
+    ends = FrontEnd(one), FrontEnd(two)
+    ends[0].show(2)
+    assert ends[1].message["run"]["steps"] == 2
+    ends[1].check()
+    ends[1].show(2)
+    ends[1].check()
+
+
+def test_a_step_sends_under_20_kilobytes_with_256_blocks_of_16():
+    llm = tiny(block_size=16, num_gpu_blocks_override=256)
+    for i in range(12):
+        llm.add_request("x" * (100 + 30 * i), params(8 + i))
+    lab = memory_map(llm)
+    end = FrontEnd(lab)
+    end.sizes.clear()
+    while lab.driver.can_step:
+        end.show(lab.position + 1)
+    assert max(end.sizes) < 20_000, end.sizes
+
+
+def test_it_opens_from_a_path_a_trace_a_driver_or_an_engine(tmp_path):
+    trace = crowded()
+    path = save(trace, tmp_path / "run.jsonl.gz")
+    for what in (path, str(path), trace, TraceDriver(trace)):
+        lab = memory_map(what)
+        assert lab.position == 1 and not lab.live
+    assert memory_map(path, step=5, select="B").position == 5
+    for bad in (3, None, object()):
+        with pytest.raises(PagedlabError, match="memory_map cannot show"):
+            memory_map(bad)
+    with pytest.raises(PagedlabError, match="no request 'Z'"):
+        memory_map(trace, select="Z")
+    with pytest.raises(PagedlabError, match="no step 999"):
+        memory_map(trace, step=999)
+    with pytest.raises(PagedlabError, match="no trace file"):
+        memory_map(tmp_path / "nothing.jsonl")
+
+
+def test_an_engine_without_prompts_opens_and_wakes_up():
+    llm = tiny()
+    lab = memory_map(llm)
+    end = FrontEnd(lab)
+    assert "No request yet" in lab.text()
+    llm.add_request("hello you", params(3))
+    lab._refresh_if_grown()
+    end.show(1)
+    end.check()
+    assert end.at == (1, "A")
+
+
+def test_predictions_are_scored_by_the_next_step():
+    lab = memory_map(recorded_run([list(range(9))], max_tokens=8))
+    lab.predict(3)
+    lab.predict(4)  # thinks again
+    lab.forward()
+    lab.predict(3)
+    lab.forward()
+    assert lab.predictions == [
+        {"step": 2, "request": "A", "predicted": 4, "actual": 3, "right": False},
+        {"step": 3, "request": "A", "predicted": 3, "actual": 3, "right": True},
+    ]
+    assert lab.score == (1, 2)
+    lab.back()
+    with pytest.raises(PagedlabError, match="nothing to predict"):  # the answer was seen
+        lab.predict(3)
+    with pytest.raises(PagedlabError, match="no block #99"):
+        lab.predict(99)
+
+
+def test_a_step_that_fails_says_so_in_the_lab_and_the_lab_lives_on():
+    llm = tiny()
+    llm.add_request("hello you", params(8))
+    lab = memory_map(llm)
+    end = FrontEnd(lab)
+    step, llm.step = llm.step, lambda: 1 / 0
+    end.show(2)
+    assert "ZeroDivisionError" in end.errors[0] and lab.position == 1
+    llm.step = step
+    end.show(2)
+    end.check()
+
+
+def test_the_past_of_a_live_run_says_so_and_a_recording_is_called_one():
+    llm = tiny()
+    llm.add_request("hello you", params(8))
+    lab = memory_map(llm)
+    lab.forward(4)
+    lab.back(2)
+    assert "step 3 of 5 · the past" in lab.svg() and "live · CPU · fp32" in lab.svg()
+    recorded = memory_map(llm.trace)
+    assert "the past" not in recorded.svg() and "recorded · CPU · fp32 · " in recorded.svg()
+
+
+def test_a_notebook_keeps_the_picture_for_readers_without_a_kernel():
+    lab = memory_map(crowded())
+    data, _ = lab._repr_mimebundle_()
+    assert set(data) == {"text/plain", "image/svg+xml", "application/vnd.jupyter.widget-view+json"}
+    output = nbformat.v4.new_output("execute_result", data=data, execution_count=1)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("lab", outputs=[output])])
+    notebook.metadata["widgets"] = {}
+    without_live_views(notebook)
+    assert set(notebook.cells[0].outputs[0].data) == {"text/plain", "image/svg+xml"} and "widgets" not in notebook.metadata
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_nbconvert_shows_the_picture(stored):
+    from nbconvert import HTMLExporter
+
+    data, _ = memory_map(crowded())._repr_mimebundle_()
+    output = nbformat.v4.new_output("execute_result", data=data, execution_count=1)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("lab", outputs=[output])])
+    if stored:
+        without_live_views(notebook)
+    page, _ = HTMLExporter().from_notebook_node(notebook)
+    assert "data:image/svg+xml;base64," in page and "widget-view+json" not in page
+
+
+@pytest.mark.slow
+def test_it_waits_for_nobody_where_a_notebook_runs_without_a_front_end():
+    from nbclient import NotebookClient
+
+    source = (
+        "from pagedlab import LLM, SamplingParams\nfrom pagedlab.viz import memory_map\n"
+        "llm = LLM('tiny-random', record=True, block_size=4, num_gpu_blocks_override=12)\n"
+        "llm.add_request('hello you', SamplingParams(max_tokens=5, ignore_eos=True))\n"
+        "lab = memory_map(llm); lab.predict(3); lab.forward(3); print(lab.score)\nlab"
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    NotebookClient(notebook, timeout=60, kernel_name="python3", store_widget_state=False).execute()
+    outputs = notebook.cells[0].outputs
+    assert "(1, 1)" in outputs[0].text
+    assert "image/svg+xml" in outputs[-1].data
+    assert "widgets" not in notebook.metadata
+
+
+def test_nothing_grows_over_500_steps():
+    llm = tiny(num_gpu_blocks_override=256)
+    llm.add_request("hello", params(600))
+    lab = memory_map(llm)
+    lab.send = lambda message, buffers=None: None
+    for k in range(2, 500):
+        lab._receive(None, {"do": "show", "position": k, "selected": "A", "have": [k - 1, "A"]}, [])
+    assert lab.position == 499 and len(lab._sent) <= 32
+    assert picture(memory_layout.marks(lab._scene(lab.position)))

@@ -1,0 +1,134 @@
+"""Sentences and labels."""
+
+import pytest
+from runs import crowded, recorded_run
+
+from pagedlab.trace import TraceDriver
+from pagedlab.viz import labels
+from pagedlab.viz.narrator import narrate, next_step
+from pagedlab.viz.scene import Scene, badge, headline, scale
+
+
+def told(trace, position, selected="A"):
+    driver = TraceDriver(trace)
+    driver.seek(position)
+    first = driver.num_events(position - 1) if position else 0
+    return narrate(trace.events[first : driver.num_events(position)], driver.state(), selected)
+
+
+def test_a_prefill_is_told_with_its_blocks_and_that_nothing_is_reserved():
+    trace = recorded_run([list(range(9))])
+    assert told(trace, 1)["A"] == (
+        "Prefill wrote A's 9 tokens into #1, #2 and #3: two blocks full, the last holds one. "
+        "Nothing is reserved beyond it."
+    )
+
+
+def test_a_decode_step_says_whether_a_block_was_needed():
+    trace = recorded_run([list(range(9))], max_tokens=6)
+    assert "slot 1. 2 slots left, so no block was asked for." in told(trace, 2)["A"]
+    assert "Now the block is full; no block was asked for yet." in told(trace, 4)["A"]
+    assert "got #4 from the head of the free queue" in told(trace, 5)["A"]
+    assert "A is finished (all its tokens are there): #4, #3, #2 and #1 are free again." in told(trace, 6)["A"]
+
+
+def test_the_others_are_told_in_brief():
+    trace = recorded_run([list(range(9)), list(range(40, 45))])
+    assert told(trace, 1)["B"] == "B wrote 5 tokens into new #4 and #5."
+
+
+def test_a_chunk_says_how_far_the_prompt_is():
+    trace = recorded_run([list(range(20))], budget=8)
+    assert "Prefill wrote 8 tokens of A's 20" in told(trace, 1)["A"]
+    assert "Prefill wrote 8 more tokens of A's 20" in told(trace, 2)["A"]
+
+
+def test_hits_evictions_preemption_and_waiting_are_told():
+    trace = crowded()
+    all_told = " ".join(text for k in range(TraceDriver(trace).num_steps + 1) for text in told(trace, k, None).values())
+    for phrase in (
+        "found its first 8 tokens in memory",
+        "is lost",
+        "was preempted",
+        "has to wait",
+        "is finished",
+        "arrived with",
+    ):
+        assert phrase in all_told, phrase
+
+
+def test_every_event_that_changes_a_request_is_told():
+    trace = crowded()
+    driver = TraceDriver(trace)
+    for k in range(1, driver.num_steps + 1):
+        events = trace.events[driver.num_events(k - 1) : driver.num_events(k)]
+        touched = {e.request_id for e in events if e.kind in ("slot_written", "request_preempted", "request_finished")}
+        assert touched <= set(told(trace, k))
+
+
+def test_the_button_is_named_after_what_the_step_does():
+    trace = recorded_run([list(range(9)), list(range(5))], arrive_after=[0, 3])
+    driver = TraceDriver(trace)
+    driver.seek(1)
+    assert next_step(driver.state()) == "Decode one token"
+    driver.seek(4)
+    assert next_step(driver.state()) == "Run one step"
+
+
+def test_the_headline_counts_tokens_blocks_and_slots():
+    trace = recorded_run([list(range(9))])
+    driver = TraceDriver(trace)
+    driver.step()
+    scene = Scene(driver.state(), [], trace.header, "A", 1, 6)
+    assert headline(scene) == "9 tokens in 3 blocks, 3 slots left"
+
+
+def test_the_badge_says_what_produced_the_picture():
+    header = {"device": "NVIDIA H200", "dtype": "bfloat16", "date": "2026-07-01T10:00:00+00:00"}
+    assert badge(header, live=True) == "live · NVIDIA H200 · bf16"
+    assert badge(header, live=False) == "recorded · NVIDIA H200 · bf16 · 2026-07-01"
+
+
+def test_the_scale_line_is_computed_from_the_model():
+    header = {"model_shape": {"num_layers": 30, "num_kv_heads": 3, "head_size": 64, "bytes_per_element": 4}}
+    assert scale(header, 4) == "1 block = 4 tokens × 30 layers × K, V × 3 heads × 64 × 4 B = 180 KiB"
+    assert scale({}, 4) == ""
+
+
+def test_names_stay_the_requests_own_where_they_fit_and_never_collide():
+    assert labels.names(["A", "B"]) == {"A": "A", "B": "B"}
+    assert labels.names(["A", "request-17", "B", "a very long name"]) == {
+        "A": "A", "request-17": "C", "B": "B", "a very long name": "D",
+    }  # fmt: skip
+    many = labels.names([f"request-{i}" for i in range(100)])
+    assert len(set(many.values())) == 100
+
+
+@pytest.mark.parametrize(
+    "raw,shown",
+    [
+        (" cat", "cat"),
+        ("  ", "␣␣"),
+        ("", "␣"),
+        ("\\n", "↵"),
+        ("\n", "↵"),
+        ("\x00", "\u2400"),
+        ("\u202eabc", "\ufffdabc"),
+    ],
+)
+def test_a_token_is_shown_without_its_space_and_nothing_is_invisible(raw, shown):
+    assert labels.token(raw) == shown
+
+
+def test_text_is_cut_to_the_room_that_it_has():
+    for text in ("short", "a much longer text than fits", "日本語日本語日本語", "🙂🙂🙂🙂🙂"):
+        for room in (5, 20, 60, 300):
+            for mono in (True, False):
+                assert labels.width(labels.fit(text, room, 11, mono=mono), 11, mono=mono) <= room
+
+
+@pytest.mark.parametrize(
+    "n,word", [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (21, "21st"), (113, "113th")]
+)
+def test_ordinals(n, word):
+    assert labels.ordinal(n) == word
