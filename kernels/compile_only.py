@@ -218,8 +218,12 @@ def examine_all(configurations=SHIPPED, targets=TARGETS, workers: int | None = N
             "Kernels are interpreted here (TRITON_INTERPRET is set); start Python without it to compile them."
         )
     work = [(c, t) for c in configurations for t in targets]
+    from tqdm import tqdm
+
     with ProcessPoolExecutor(workers or os.cpu_count()) as pool:
-        return list(pool.map(examine, *zip(*work, strict=True), chunksize=4))
+        rows = pool.map(examine, *zip(*work, strict=True), chunksize=4)
+        # On standard error, and only where somebody watches: the rows may be read by a program.
+        return list(tqdm(rows, total=len(work), unit="kernel", desc="compile", disable=not sys.stderr.isatty()))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ was wrong (one sentence on standard error), 130 Ctrl-C.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -36,6 +37,9 @@ NumBlocks = Annotated[int | None, typer.Option(
 
 def main(argv: list[str] | None = None) -> None:
     """Run one command and exit with its status. Only errors that nobody expected leave a traceback."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller (`>&-`)
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # a terminal that has no "█" shows "?" there
     try:
@@ -54,6 +58,12 @@ def main(argv: list[str] | None = None) -> None:
         raise
     except BrokenPipeError:
         # The reader (`| head`) has gone. Python flushes standard output once more at its end: that must not fail too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            raise
+        print(f"pagedlab: {error.strerror}: not everything could be written.", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
 
@@ -226,7 +236,10 @@ def attach(
 ) -> None:
     """Follow the prefix cache of a running vLLM server."""
     from pagedlab.attach import run
+    from pagedlab.trace.store import check_writable
 
+    if out is not None:
+        check_writable(out)
     raise typer.Exit(run(source, out=out, topic=topic, max_batches=max_batches, seconds=seconds))
 
 
@@ -276,6 +289,17 @@ def bench_preemption(
     from pagedlab.bench.preemption import run
 
     run(model=model, device=device, json=json)
+
+
+@bench.command("labs")
+def bench_labs(
+    steps: Annotated[int, typer.Option(min=1, help="Clicks of each kind; the median counts.")] = 20,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Time the memory map in a browser, beside plotly."""
+    from pagedlab.bench.labs import run
+
+    run(steps=steps, json=json)
 
 
 @bench.command("sharing")

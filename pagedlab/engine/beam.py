@@ -10,6 +10,7 @@ for the memory.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -33,7 +34,7 @@ class BeamSearchParams:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise PagedlabError(f"{name} is {value!r}; it must be a whole number of at least 1.")
-        if not -100 < self.length_penalty < 100:
+        if not isinstance(self.length_penalty, numbers.Real) or not -100 < self.length_penalty < 100:
             raise PagedlabError(f"length_penalty is {self.length_penalty!r}; it must be a number between -100 and 100.")
 
     @property

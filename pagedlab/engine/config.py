@@ -46,9 +46,12 @@ class EngineConfig:
             self._check_count("max_model_len", 2)
         if self.num_gpu_blocks_override is not None:
             self._check_count("num_gpu_blocks_override", 2)
-        if not 0 < self.gpu_memory_utilization <= 1:
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not -(1 << 63) <= self.seed < 1 << 63:
+            raise PagedlabError(f"seed is {self.seed!r}; it must be a whole number of at most 63 bits.")
+        share = self.gpu_memory_utilization
+        if not isinstance(share, (int, float)) or not 0 < share <= 1:
             raise PagedlabError(
-                f"gpu_memory_utilization is {self.gpu_memory_utilization}; it is a share of the card: "
+                f"gpu_memory_utilization is {share!r}; it is a share of the card: "
                 "above 0, at most 1."
             )
         self._check_era()

@@ -28,6 +28,7 @@ class EngineDriver(TraceDriver):
     def __init__(self, llm: LLM) -> None:
         super().__init__(llm.trace)
         self.llm = llm
+        self._before_edits: list[tuple[Any, int]] = []  # a snapshot and the step after which it was taken
         self.position = self.num_steps
 
     @property
@@ -39,15 +40,48 @@ class EngineDriver(TraceDriver):
             self.llm.step()
         return super().step()
 
-    def branch(self, at: int, **changes: Any) -> EngineDriver:
-        """A second engine on the same weights, run again to step ``at`` with the same inputs; ``changes`` are other
-        knobs."""
+    def branch(
+        self, at: int, *, prompt: str | None = None, max_tokens: int = 16, victim: str | None = None, **changes: Any
+    ) -> EngineDriver:
+        """A second engine on the same weights, run again to step ``at`` with the same inputs, and then changed.
+
+        ``changes``: other knobs, from the first step on. ``prompt``: one more request, queued after step ``at``.
+        ``victim``: the running request to be preempted next, if memory runs out. Raises PagedlabError for a step that
+        is not recorded, a wrong knob, a prompt that can never run, or a victim that does not run.
+        """
         if not 0 <= at <= self.num_steps:
             raise PagedlabError(f"There is no step {at} to branch at; recorded are 0 to {self.num_steps}.")
-        return EngineDriver(self.llm.rerun(at, **changes))
+        twin = self.llm.rerun(at, **changes)
+        if victim is not None:
+            running = twin.scheduler.running
+            chosen = [r for r in running if victim == r.request_id or victim.split("/")[0] == r.request_id]
+            if not chosen:
+                names = ", ".join(r.request_id for r in running) or "none"
+                raise PagedlabError(f"Request {victim!r} does not run after step {at}; running are: {names}.")
+            running.remove(chosen[0])
+            running.append(chosen[0])  # victims are taken from the end
+        if prompt is not None:
+            from pagedlab.engine.request import SamplingParams
+
+            twin.add_request(prompt, SamplingParams(max_tokens=max_tokens, ignore_eos=True))
+        return EngineDriver(twin)
 
     def apply(self, edit: Remap) -> None:
         """Change the live run, at its end. Raises PagedlabError in the past (branch there first)."""
         if self.position != self.num_steps:
             raise PagedlabError("The past cannot be edited. Branch here first, or go to the last step.")
+        before = self.llm.snapshot()
         self.llm.remap(edit.request_id, edit.logical_block, edit.block_id)
+        self._before_edits.append((before, self.position))
+
+    @property
+    def can_undo(self) -> bool:
+        return bool(self._before_edits)
+
+    def undo(self) -> None:
+        """Take the last edit back, and every step since: the engine is where it was. PagedlabError where there is
+        none."""
+        if not self._before_edits:
+            raise PagedlabError("There is no edit to take back.")
+        before, self.position = self._before_edits.pop()
+        self.llm.restore(before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -106,15 +107,21 @@ class LLM:
             self.recorder = Recorder(trace_header(self.model, k, **sizes))
         self.events = EngineEvents(self.recorder, self.tokenizer)
 
-        self.kv_pool = KVPool(
-            c.num_layers,
-            self.num_blocks,
-            k.block_size,
-            c.num_kv_heads,
-            c.head_size,
-            self.model.dtype,
-            self.model.device,
-        )
+        try:
+            self.kv_pool = KVPool(
+                c.num_layers,
+                self.num_blocks,
+                k.block_size,
+                c.num_kv_heads,
+                c.head_size,
+                self.model.dtype,
+                self.model.device,
+            )
+        except MemoryError:  # of the CPU; torch.OutOfMemoryError says for itself what a GPU has
+            raise PagedlabError(
+                f"This machine has no memory for a pool of {self.num_blocks} blocks of {k.block_size} tokens. Lower "
+                "num_gpu_blocks_override, block_size, or device_memory."
+            ) from None
         limits = {
             "max_num_seqs": k.max_num_seqs,
             "max_num_batched_tokens": k.max_num_batched_tokens,
@@ -165,9 +172,20 @@ class LLM:
         """
         params = sampling_params or SamplingParams()
         token_ids = self._encode(prompt)
-        request_id = request_id if request_id is not None else _letters(self.num_requests)
-        if request_id in self.groups:
-            raise PagedlabError(f"There is already an unfinished request {request_id!r}; give another request_id.")
+        for name, text in (("request_id", request_id), ("salt", salt)):
+            if text is not None and not _is_text(text):
+                raise PagedlabError(f"{name} is {text!r}; it must be a string.")
+        if request_id is None:
+            number = self.num_requests
+            while self._clash(_letters(number)):
+                number += 1
+            request_id = _letters(number)
+        clash = self._clash(request_id)
+        if clash is not None:
+            raise PagedlabError(
+                f"There is already an unfinished request {clash!r}, and {request_id!r} is its name or that of one of "
+                "its answers; give another request_id."
+            )
         self._check_fits(token_ids, params, request_id)
         self._log("add_request", token_ids, params, request_id=request_id, salt=salt)
 
@@ -177,6 +195,14 @@ class LLM:
         self.groups[request_id] = group
         self.num_requests += 1
         return request_id
+
+    def _clash(self, request_id: str) -> str | None:
+        """The unfinished request that has this name, or whose answers may come to have it ("A/0"), or the other way
+        round."""
+        for other in self.groups:
+            if request_id == other or _names_answer(request_id, other) or _names_answer(other, request_id):
+                return other
+        return None
 
     def _queue(self, group: SequenceGroup, params: SamplingParams, salt: str) -> None:
         """V1: the ``n`` answers to a prompt are ``n`` requests, and the scheduler never learns that they belong
@@ -226,7 +252,8 @@ class LLM:
         Every prompt is checked before the first one is queued. On an error or Ctrl-C those unfinished are aborted, so
         that the engine stays usable.
         """
-        if isinstance(prompts, str) or (len(prompts) > 0 and isinstance(prompts[0], int)):
+        prompts = [prompts] if isinstance(prompts, (str, bytes)) else _listed(prompts)
+        if prompts and hasattr(prompts[0], "__index__"):  # token ids, so it is one prompt
             prompts = [prompts]
         if not isinstance(sampling_params, (list, tuple)):
             sampling_params = [sampling_params] * len(prompts)
@@ -281,9 +308,14 @@ class LLM:
         started = time.perf_counter()
         self.events.emit(ev.StepStarted, self.step, step=self.step_count)
         output = self.scheduler.schedule()
-        self._apply_schedule(output)
-        batch = self._batch(output)
-        sampled = self._run(batch) if batch else {}
+        try:
+            self._apply_schedule(output)
+            batch = self._batch(output)
+            sampled = self._run(batch) if batch else {}
+        except BaseException:  # Ctrl-C, or an error in a part: the step can be tried again, or its requests aborted
+            if hasattr(self.kv_cache_manager, "forget_unwritten"):
+                self.kv_cache_manager.forget_unwritten([self.requests[name] for name in output.num_scheduled_tokens])
+            raise
         finished = self.scheduler.update_from_output(output, sampled, self._is_stop)
         outputs = self._outputs(sampled)
         for request in finished:
@@ -383,12 +415,13 @@ class LLM:
         if table is None:
             running = ", ".join(self.tables) or "none"
             raise PagedlabError(f"Request {request_id!r} is not running; running are: {running}.")
-        if not 0 <= logical_block < len(table):
+        if not _is_whole(logical_block) or not 0 <= logical_block < len(table):
             raise PagedlabError(
                 f"Request {request_id!r} has logical blocks 0 to {len(table) - 1}, not {logical_block}."
             )
-        if not 0 <= block_id < self.num_blocks:
+        if not _is_whole(block_id) or not 0 <= block_id < self.num_blocks:
             raise PagedlabError(f"There is no physical block #{block_id}; the pool has #0 to #{self.num_blocks - 1}.")
+        logical_block, block_id = operator.index(logical_block), operator.index(block_id)
         self._log("remap", request_id, logical_block, block_id)
         old = table.block_ids[logical_block]
         table.block_ids[logical_block] = block_id
@@ -436,16 +469,25 @@ class LLM:
     # ----------------------------------------------------------------------------------------------- bad input
 
     def _encode(self, prompt: Prompt) -> list[int]:
-        ids = self.tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
+        if isinstance(prompt, str):
+            if not _is_text(prompt):
+                raise PagedlabError("The prompt holds half a character (a lone surrogate); it must be Unicode text.")
+            given = self.tokenizer.encode(prompt)
+        else:
+            given = _listed(prompt)
         vocab_size = self.model.config.vocab_size
-        for i in ids:
-            if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < vocab_size:
+        ids = []
+        for i in given:
+            if isinstance(i, bool) or not _is_whole(i) or not 0 <= i < vocab_size:
                 raise PagedlabError(f"Token id {i!r} is not in the vocabulary; allowed are 0 to {vocab_size - 1}.")
+            ids.append(operator.index(i))  # numpy's and torch's whole numbers become plain ones
         return ids
 
     def _check_fits(self, token_ids: list[int], params: SamplingParams, request_id: str | None = None) -> None:
         """Raises PagedlabError for a request that could never finish here; a named one is told to the trace as
         refused."""
+        if not isinstance(params, (SamplingParams, BeamSearchParams)):
+            raise PagedlabError(f"sampling_params is {params!r}; it must be SamplingParams(...).")
         reason = self._why_never(token_ids, params)
         if reason:
             if request_id is not None:
@@ -488,6 +530,39 @@ def _letters(number: int) -> str:
         number, letter = divmod(number - 1, 26)
         name = chr(ord("A") + letter) + name
     return name
+
+
+def _names_answer(name: str, request_id: str) -> bool:
+    """Could ``name`` be that of one of the answers ("A/0", "A/1", …) to ``request_id``?"""
+    return name.startswith(f"{request_id}/") and name[len(request_id) + 1 :].isdecimal()
+
+
+def _is_text(value: Any) -> bool:
+    """A string without lone surrogates: one that can be hashed, and written to a file."""
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_whole(value: Any) -> bool:
+    """A whole number, numpy's and torch's too."""
+    try:
+        return operator.index(value) is not None
+    except TypeError:
+        return False
+
+
+def _listed(prompt: Any) -> list:
+    """A prompt's token ids, or several prompts, as a list. Raises PagedlabError for what is neither."""
+    try:
+        if isinstance(prompt, (bytes, dict, set)):
+            raise TypeError
+        return list(prompt)
+    except TypeError:
+        raise PagedlabError(
+            f"A prompt is text or a list of token ids, and several are a list of such; not {type(prompt).__name__}."
+        ) from None
 
 
 def _config(knobs: dict[str, Any]) -> EngineConfig:

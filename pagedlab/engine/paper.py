@@ -89,6 +89,13 @@ class PaperLLM(LLM):
         reason = self._why_no_room(parent.num_prompt_tokens, wider)
         if reason:
             raise PagedlabError(reason)
+        most = self.scheduler.max_num_seqs
+        # Those swapped out come back without being asked whether they are too many.
+        if sum(g.width for g in (*self.scheduler.running, *self.scheduler.swapped)) >= most:
+            raise PagedlabError(
+                f"Request {request_id!r} cannot be forked: {most} sequences run already (max_num_seqs, or "
+                "max_num_batched_tokens where that is less)."
+            )
         self._log("fork_request", request_id, seed=seed)
         group.width += 1
         return self._fork(group, parent, parent.num_computed_tokens, seed).request_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import numbers
 from dataclasses import dataclass, field
 
 from pagedlab.errors import PagedlabError
@@ -29,11 +30,16 @@ class SamplingParams:
     ignore_eos: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.stop, (str, list, tuple)):
+            raise PagedlabError(f"stop is {self.stop!r}; it must be a string or a list of strings.")
         self.stop = [self.stop] if isinstance(self.stop, str) else list(self.stop)
         for name, least in (("max_tokens", 1), ("n", 1), ("top_k", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise PagedlabError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+        for name in ("temperature", "top_p"):
+            if not isinstance(getattr(self, name), numbers.Real):
+                raise PagedlabError(f"{name} is {getattr(self, name)!r}; it must be a number.")
         if not 0 <= self.temperature < float("inf"):
             raise PagedlabError(f"temperature is {self.temperature}; it must be 0 (greedy) or more.")
         if not 0 < self.top_p <= 1:

@@ -25,7 +25,8 @@ def sample(logits: torch.Tensor, params: list[SamplingParams], seeds: list[int],
 
 def _probabilities(logits: torch.Tensor, params: SamplingParams) -> torch.Tensor:
     """[vocabulary] after temperature, top-k and top-p, in this order."""
-    logits = (logits - logits.max()) / params.temperature  # shifted first: a tiny temperature must not overflow
+    # Shifted first: a tiny temperature must not overflow; nor may it be so tiny that float32 makes 0 of it.
+    logits = (logits - logits.max()) / max(params.temperature, torch.finfo(torch.float32).tiny)
     if 0 < params.top_k < logits.numel():
         smallest_kept = torch.topk(logits, params.top_k).values[-1]
         logits = logits.masked_fill(logits < smallest_kept, float("-inf"))

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from pagedlab.errors import PagedlabError
+from pagedlab.trace.events import Event
+
 if TYPE_CHECKING:
     from pagedlab.engine.llm import LLM
 
@@ -33,32 +36,39 @@ class Snapshot:
 
     state: dict[str, Any]
     stored: list[tuple[list[int], torch.Tensor]]
-    num_events: int
+    events: list[Event]
+    engine: LLM
 
 
 def take(llm: LLM) -> Snapshot:
     """Blocks that nobody owns and that cannot be hit hold nothing anybody will read: their bytes stay out."""
     stored = []
+    read = {block_id for table in llm.tables.values() for block_id in table.block_ids}  # free ones too, after a remap
     for blocks, data in llm.pools():
-        ids = [b.block_id for b in blocks if b.ref_cnt > 0 or b.block_hash is not None]
+        ids = [b.block_id for b in blocks if b.ref_cnt > 0 or b.block_hash is not None or b.block_id in read]
         stored.append((ids, data[:, :, ids].clone()))
     state = {name: getattr(llm, name) for name in STEP_STATE}
-    num_events = len(llm.trace.events) if llm.recorder else 0
-    return Snapshot(_copy(state, llm), stored, num_events)
+    return Snapshot(_copy(state, llm), stored, list(llm.trace.events) if llm.recorder else [], llm)
 
 
 def restore(llm: LLM, snapshot: Snapshot) -> None:
+    """Raises PagedlabError, and changes nothing, for another engine's snapshot."""
+    if not isinstance(snapshot, Snapshot) or snapshot.engine is not llm:
+        raise PagedlabError("This is no snapshot of this engine; restore only what its own snapshot() gave.")
     for name, value in _copy(snapshot.state, llm).items():
         setattr(llm, name, value)
     for (_, data), (ids, kept) in zip(llm.pools(), snapshot.stored, strict=True):
         data[:, :, ids] = kept
     if llm.recorder:
-        llm.trace.truncate(snapshot.num_events)
+        llm.trace.truncate(0)
+        llm.trace.events.extend(snapshot.events)  # it may lie ahead: after going back, one can go forward again
 
 
 def rerun(llm: LLM, upto_step: int, changes: dict[str, Any]) -> LLM:
     """A new engine on the same weights, given the same inputs after the same steps, run to ``upto_step``."""
     # Only parts that were given: the other era's own ones are others.
+    if {"record", "model"} & set(changes):
+        raise PagedlabError("A second run has the same model and records; change its knobs or parts.")
     replaced = {name: part for name, part in llm.parts.items() if part is not llm.PARTS[name]}
     knobs = dataclasses.asdict(llm.config) | replaced | changes
     twin = _engine_class()(llm, record=True, **knobs)
@@ -70,6 +80,8 @@ def rerun(llm: LLM, upto_step: int, changes: dict[str, Any]) -> LLM:
     for step, name, args, kwargs in llm.inputs:
         if step <= upto_step:
             run_to(step)
+            if not hasattr(twin, name):
+                raise PagedlabError(f"This run used {name}, which era={twin.config.era!r} does not have.")
             getattr(twin, name)(*args, **kwargs)
     run_to(upto_step)
     return twin

@@ -129,6 +129,13 @@ class BlockPool:
             block.block_hash = block_hash
             self.cached_block_hash_to_blocks.setdefault(block_hash, []).append(block)
 
+    def evict_blocks(self, blocks: Sequence[KVCacheBlock]) -> None:
+        """Drop the hashes of ``blocks``, whoever owns them: they do not hold, or not yet, what their names say. Those
+        without a hash stay as they are."""
+        for block in blocks:
+            if block.block_hash is not None:
+                self._drop_hash(block)
+
     def reset_prefix_cache(self) -> bool:
         """Forget every hash; the free queue keeps its order. Refused (False) while any block is in use: its owner
         counts on it.

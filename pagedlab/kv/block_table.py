@@ -12,7 +12,8 @@ class BlockTable:
     as one number, ``physical block * block_size + offset``: the row of the pool to which a token's K and V are
     written.
 
-    Source: the paper, section 4.2; vLLM ``v1/worker/block_table.py``.
+    Source: the paper, section 4.2; vLLM ``v1/worker/block_table.py`` (model runner V1),
+    ``v1/worker/gpu/block_table.py`` (V2, v0.32.0's default).
     """
 
     def __init__(self, block_size: int, block_ids: Sequence[int] = ()) -> None:

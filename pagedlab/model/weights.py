@@ -1,5 +1,6 @@
 """From a name to a model that is ready to run, with its tokenizer."""
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -67,18 +68,18 @@ def _smollm2():
 
 
 def _folder(name: str) -> Path:
-    folder = Path(name).expanduser()
-    if name and folder.is_dir():
+    folder = Path(os.path.expanduser(name))
+    if name and os.path.isdir(folder):
         return folder
-    if name and folder.exists():
+    if name and os.path.exists(folder):
         raise PagedlabError(f"{name} is a file: give the folder with config.json, *.safetensors and tokenizer.json")
     if HUB_NAME.fullmatch(name):
         from pagedlab.model.hub import hub_folder
 
         return hub_folder(name)
     raise PagedlabError(
-        f"unknown model {name!r}: allowed are 'smollm2', 'tiny-random', an existing folder in Hugging Face's layout, "
-        "or owner/name on the Hugging Face hub"
+        f"unknown model {name[:200]!r}: allowed are 'smollm2', 'tiny-random', an existing folder in Hugging Face's "
+        "layout, or owner/name on the Hugging Face hub"
     )
 
 

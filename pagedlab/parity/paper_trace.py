@@ -39,7 +39,7 @@ def compare(path: Any, header: dict[str, Any], lines: list[dict[str, Any]]) -> D
     for number, line in enumerate(lines, start=2):
         where = f"{path}, line {number}"
         op = line.get("op")
-        if op not in INPUTS:
+        if not isinstance(op, str) or op not in INPUTS:
             raise PagedlabError(f"{where}: unknown operation {op!r}; known: {', '.join(INPUTS)}.")
         need(line, where, group=str, **INPUTS[op])
         for name in (*RESULTS.get(op, ()), *STATE):

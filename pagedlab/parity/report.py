@@ -55,13 +55,15 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
     except FileNotFoundError:
         raise PagedlabError(f"There is no file {path}.") from None
-    except (OSError, EOFError, UnicodeDecodeError, gzip.zlib.error) as error:
+    except IsADirectoryError:
+        raise PagedlabError(f"{path} is a folder; give the files in it.") from None
+    except (OSError, EOFError, ValueError, gzip.zlib.error) as error:
         raise PagedlabError(f"{path} cannot be read ({error}). Fetch or record it again.") from None
     lines = []
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], start=1):
         try:
             data = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             data = None
         if not isinstance(data, dict):
             raise PagedlabError(f"{path}, line {number}: not a JSON object (the file is cut off or damaged).")

@@ -18,7 +18,16 @@ class TraceDriver:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.position = 0
+        self._position = 0
+
+    @property
+    def position(self) -> int:
+        """Never beyond the run's end, which comes nearer when an engine is restored to an earlier moment."""
+        return min(self._position, self.num_steps)
+
+    @position.setter
+    def position(self, position: int) -> None:
+        self._position = position
 
     @property
     def num_steps(self) -> int:

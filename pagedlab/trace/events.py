@@ -406,6 +406,6 @@ def _fits(value: Any, hint: Any) -> bool:
         return any(_fits(value, option) for option in typing.get_args(hint))
     if hint is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+    if hint is int:  # all of them count or number something
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return isinstance(value, hint)

@@ -111,6 +111,7 @@ class MemoryState:
     written: list[tuple[int, int]] = field(default_factory=list)  # (block, offset) written in the current or last step
     counts: dict[str, int] = field(default_factory=dict)  # events so far, by kind
     edited: bool = False
+    edits: dict[str, dict[int, int]] = field(default_factory=dict)  # request -> logical block -> the block it was given
 
     @classmethod
     def initial(cls, num_blocks: int, block_size: int, era: str = "v1", num_cpu_blocks: int = 0) -> MemoryState:
@@ -155,6 +156,11 @@ class MemoryState:
         """How many slots of this logical block hold computed tokens of the request."""
         computed = self.requests[request_id].num_computed_tokens
         return max(0, min(computed - logical_block * self.block_size, self.block_size))
+
+    def given(self, request_id: str) -> list[int]:
+        """The request's table without edits by hand: the blocks whose ``ref_cnt`` counts it."""
+        edits = self.edits.get(request_id, {})
+        return [edits.get(logical, block_id) for logical, block_id in enumerate(self.tables[request_id])]
 
     def owners(self, block_id: int) -> list[str]:
         """The requests whose tables hold the block."""
@@ -286,6 +292,7 @@ def _blocks_freed(s: MemoryState, e: ev.BlocksFreed) -> None:
     pool.free[:0] = e.to_head
     pool.free.extend(e.to_tail)
     pool.tables.pop(e.request_id, None)
+    s.edits.pop(e.request_id, None)
 
 
 def _prefix_cache_reset(s: MemoryState, e: ev.PrefixCacheReset) -> None:
@@ -332,19 +339,22 @@ def _request_forked(s: MemoryState, e: ev.RequestForked) -> None:
     )
     pool, queue = (s.cpu, s.swapped) if parent.status == "swapped" else (s, s.running)
     pool.tables[e.child_id] = list(pool.tables[e.request_id])
-    for block_id in pool.tables[e.child_id]:
+    for block_id in s.cpu.tables[e.child_id] if pool is s.cpu else s.given(e.request_id):
         pool.ref_cnt[block_id] += 1
+    if e.request_id in s.edits:
+        s.edits[e.child_id] = dict(s.edits[e.request_id])
     # The sequences of a request stand together in the queue.
     family = [i for i, request_id in enumerate(queue) if s.requests[request_id].root == parent.root]
     queue.insert(family[-1] + 1, e.child_id)
 
 
 def _block_copied(s: MemoryState, e: ev.BlockCopied) -> None:
-    table = s.tables[e.request_id]
-    if table[e.logical_block] != e.from_block_id or s.free[0] != e.to_block_id:
-        raise ValueError(f"logical block {e.logical_block} is at #{table[e.logical_block]}; free next is #{s.free[0]}")
+    table, given = s.tables[e.request_id], s.given(e.request_id)
+    if given[e.logical_block] != e.from_block_id or s.free[0] != e.to_block_id:
+        raise ValueError(f"logical block {e.logical_block} is at #{given[e.logical_block]}; free next is #{s.free[0]}")
     s.free.pop(0)
     table[e.logical_block] = e.to_block_id
+    s.edits.get(e.request_id, {}).pop(e.logical_block, None)
     s.ref_cnt[e.from_block_id] -= 1
     s.ref_cnt[e.to_block_id] += 1
     s.slots[e.to_block_id] = list(s.slots[e.from_block_id])
@@ -352,6 +362,8 @@ def _block_copied(s: MemoryState, e: ev.BlockCopied) -> None:
 
 def _swapped_out(s: MemoryState, e: ev.BlocksSwappedOut) -> None:
     _move(e.request_ids, dict(zip(e.gpu_block_ids, e.cpu_block_ids, strict=True)), s, s.cpu, e.freed, s.block_size)
+    for request_id in e.request_ids:  # the bytes went from where the manager put them: an edit ends here
+        s.edits.pop(request_id, None)
 
 
 def _swapped_in(s: MemoryState, e: ev.BlocksSwappedIn) -> None:
@@ -373,7 +385,8 @@ def _move(
     for old_id, new_id in mapping.items():
         target.slots[new_id], origin.slots[old_id] = origin.slots[old_id], [None] * block_size
     for request_id in request_ids:
-        table = origin.tables.pop(request_id)
+        table = origin.given(request_id) if isinstance(origin, MemoryState) else origin.tables[request_id]
+        del origin.tables[request_id]
         target.tables[request_id] = [mapping[block_id] for block_id in table]
         for block_id in table:
             origin.ref_cnt[block_id] -= 1
@@ -412,6 +425,7 @@ def _table_edited(s: MemoryState, e: ev.TableEdited) -> None:
     if table[e.logical_block] != e.old_block_id:
         raise ValueError(f"logical block {e.logical_block} is at #{table[e.logical_block]}, not at #{e.old_block_id}")
     table[e.logical_block] = e.new_block_id
+    s.edits.setdefault(e.request_id, {}).setdefault(e.logical_block, e.old_block_id)
     s.edited = True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -15,6 +16,9 @@ from pagedlab.trace.recorder import Trace
 def save(trace: Trace, path: str | Path) -> Path:
     """Write the trace; an existing file is replaced only once the new one is whole."""
     path = Path(path)
+    # A folder, a pipe, a device: not to be replaced.
+    if not path.name or (os.path.exists(path) and not os.path.isfile(path)):
+        raise PagedlabError(f"A trace cannot be written to {path}. Name a file in a folder that exists and is yours.")
     lines = [json.dumps({"kind": "header", **trace.header}, ensure_ascii=False)]
     lines += [json.dumps(to_dict(event), ensure_ascii=False) for event in trace.events]
     data = ("\n".join(lines) + "\n").encode()
@@ -23,16 +27,19 @@ def save(trace: Trace, path: str | Path) -> Path:
         # mtime=0: the same run gives the same bytes.
         temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
         temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise PagedlabError(f"The trace could not be written to {path}: {error.strerror or error}.") from error
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        with contextlib.suppress(OSError, ValueError):
+            temporary.unlink()
+        what = getattr(error, "strerror", None) or error
+        raise PagedlabError(f"The trace could not be written to {path}: {what}.") from error
     return path
 
 
 def check_writable(path: str | Path) -> None:
     """Raises PagedlabError where a trace could not be saved at ``path``: better before a long run than after it."""
     folder = Path(path).absolute().parent
-    if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+    special = os.path.exists(path) and not os.path.isfile(path)  # a folder, a pipe, a device
+    if special or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise PagedlabError(f"A trace cannot be written to {path}. Name a file in a folder that exists and is yours.")
 
 
@@ -44,7 +51,7 @@ def load(path: str | Path) -> Trace:
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
     except FileNotFoundError:
         raise PagedlabError(f"There is no trace file {path}.") from None
-    except (OSError, EOFError, UnicodeDecodeError, gzip.zlib.error) as error:
+    except (OSError, EOFError, ValueError, gzip.zlib.error) as error:
         raise PagedlabError(f"{path} is not a readable trace (broken file: {error}). Record it again.") from error
     lines = text.removesuffix("\n").split("\n")  # not splitlines: a token's text may hold other line separators
     header = _json(path, 1, lines[0])
@@ -57,11 +64,18 @@ def load(path: str | Path) -> Trace:
         )
     config = header.get("config")
     if not isinstance(config, dict) or not all(
-        isinstance(config.get(k), int) and config[k] > 0 for k in ("num_blocks", "block_size")
+        type(config.get(k, 0)) is int and config.get(k, 0) >= least
+        for k, least in (("num_blocks", 1), ("block_size", 1), ("num_cpu_blocks", 0))
     ):
         raise PagedlabError(
-            f"{path} has a broken header: config must give num_blocks and block_size as positive numbers."
+            f"{path} has a broken header: config must give num_blocks and block_size as positive numbers, and "
+            "num_cpu_blocks, where it is there, as 0 or more."
         )
+    for key in ("device", "dtype", "date", "model"):
+        if not isinstance(header.get(key), str | None):
+            raise PagedlabError(f"{path} has a broken header: {key} is {header[key]!r}; it must be text.")
+    if not isinstance(header.get("model_shape"), dict | None):
+        raise PagedlabError(f"{path} has a broken header: model_shape is {header['model_shape']!r}, and no object.")
     events = []
     for number, line in enumerate(lines[1:], start=2):
         try:
@@ -76,7 +90,7 @@ def load(path: str | Path) -> Trace:
 def _json(path: Path, number: int, line: str) -> dict:
     try:
         data = json.loads(line)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # no JSON, numbers of thousands of digits, brackets in brackets in …
         raise PagedlabError(f"{path}, line {number}: not a JSON object (the file is cut off or damaged).") from None
     if not isinstance(data, dict):
         raise PagedlabError(f"{path}, line {number}: not a JSON object.")

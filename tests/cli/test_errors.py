@@ -34,6 +34,11 @@ PAGEDLAB = [sys.executable, "-m", "pagedlab"]
     (["demo", "--trace", "nowhere.jsonl.gz"], ["nowhere.jsonl.gz"]),
     (["demo", "hi", "--trace", "run.jsonl"], ["--trace", "leave out the prompt"]),
     (["demo", *TINY, "--max-tokens", "1", "--save", "nowhere/run.jsonl"], ["nowhere", "cannot be written"]),
+    (["generate", "hi", *TINY, "--num-gpu-blocks-override", "1000000000000"], ["no memory", "num_gpu_blocks_override"]),
+    (["generate", "hi", "--model", "x" * 5000], ["unknown model", "tiny-random"]),
+    (["demo", "--trace", "x" * 5000], ["File name too long"]),
+    (["demo", "hi", *TINY, "--save", "/dev/null"], ["/dev/null", "cannot be written"]),
+    (["attach", "tcp://localhost:1", "--seconds", "9", "--out", "nowhere/run.jsonl"], ["nowhere", "cannot be written"]),
     (["parity"], ["--record"]),
     (["parity", "nowhere.jsonl.gz"], ["nowhere.jsonl.gz"]),
 ])
@@ -131,3 +136,26 @@ def _sleeps(pid: int) -> bool:
     except FileNotFoundError:
         time.sleep(1)
         return True
+
+
+def test_a_full_disk_is_one_sentence_and_status_1():
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*PAGEDLAB, "generate", "hi", *TINY], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert "No space left" in done.stderr and "Traceback" not in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_standard_streams_that_are_closed_leave_no_traceback(closed):
+    command = f'"{sys.executable}" -m pagedlab generate - --model tiny-random --max-tokens 2 {closed}'
+    done = subprocess.run(["sh", "-c", command], input="hi", capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == (2 if closed == "<&-" else 0)  # without standard input the prompt is empty
+
+
+def test_a_cache_folder_of_a_user_who_does_not_exist_is_no_traceback(run, monkeypatch):
+    monkeypatch.setenv("PAGEDLAB_CACHE", "~nobody-of-that-name/cache")
+    done = run("doctor")
+    assert done.status == 0 and not done.err

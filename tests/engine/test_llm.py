@@ -431,3 +431,183 @@ def test_chat_uses_the_template(tiny):
     output = llm.chat([{"role": "user", "content": "hi"}], GREEDY)
     assert output.prompt_token_ids == llm.tokenizer.chat([{"role": "user", "content": "hi"}])
     assert torch.is_inference_mode_enabled() is False
+
+
+# ------------------------------------------------------------------------------- odd names, odd values, odd moments
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_what_an_interrupted_step_did_not_write_is_never_found_again(tiny, error):
+    left = [1]
+
+    def attention(*args):
+        if left[0]:
+            left[0] -= 1
+            raise error("in the middle of a step")
+        return paged_attention(*args)
+
+    llm = LLM(tiny, attention=attention, record=True, num_gpu_blocks_override=32, block_size=4)
+    prompt = list(range(40, 57))
+    with pytest.raises(error):
+        llm.generate([prompt], GREEDY)
+    output = llm.generate([prompt], GREEDY)[0]
+    assert output.num_cached_tokens == 0
+    assert output.outputs[0].token_ids == contiguous_greedy(tiny.model, prompt, GREEDY.max_tokens)
+    assert_matches_live_engine(replay(llm.trace), llm)
+
+
+def test_of_two_requests_in_an_interrupted_step_one_can_be_aborted_and_the_other_one_go_on(tiny):
+    left = [1]
+
+    def attention(*args):
+        if left[0]:
+            left[0] -= 1
+            raise KeyboardInterrupt
+        return paged_attention(*args)
+
+    llm = LLM(tiny, attention=attention, record=True, num_gpu_blocks_override=32, block_size=4)
+    prompt = list(range(40, 57))
+    llm.add_request(prompt, GREEDY)
+    llm.add_request(prompt, GREEDY)  # hits the blocks that the first one is to fill in the same step
+    with pytest.raises(KeyboardInterrupt):
+        llm.step()
+    llm.abort_request("A")
+    while llm.has_unfinished_requests():
+        outputs = llm.step()
+    assert outputs[0].outputs[0].token_ids == contiguous_greedy(tiny.model, prompt, GREEDY.max_tokens)
+    assert_matches_live_engine(replay(llm.trace), llm)
+
+
+@pytest.mark.parametrize("era", ["v1", "paper"])
+@pytest.mark.parametrize("first, second", [(("A", 2), ("A/0", 1)), (("A/1", 1), ("A", 2)), (("A", 1), ("A/1", 1))])
+def test_no_request_may_be_named_like_an_answer_of_another_one(tiny, era, first, second):
+    llm = LLM(tiny, record=True, num_gpu_blocks_override=32, block_size=4, era=era)
+    llm.add_request("abcdefgh", SamplingParams(n=first[1], max_tokens=4), request_id=first[0])
+    before = len(llm.trace.events)
+    with pytest.raises(PagedlabError, match="already an unfinished request"):
+        llm.add_request("xyz", SamplingParams(n=second[1]), request_id=second[0])
+    with pytest.raises(PagedlabError, match="already an unfinished request"):
+        llm.add_request([], request_id=second[0])  # nor may it be told as refused: the trace would mix them up
+    assert len(llm.trace.events) == before
+    while llm.has_unfinished_requests():
+        llm.step()
+    llm.add_request("xyz", SamplingParams(n=second[1], max_tokens=2), request_id=second[0])
+
+
+def test_names_given_by_hand_do_not_get_in_the_way_of_names_given_by_the_engine(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=32, block_size=4)
+    llm.add_request("ab", request_id="B")
+    assert [llm.add_request("ab"), llm.add_request("ab")] == ["C", "D"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"temperature": "1"}, {"temperature": None}, {"top_p": "1"}, {"top_p": None}, {"stop": None}, {"stop": 5}],
+    ids=str,
+)
+def test_sampling_params_of_a_wrong_type_are_refused(fields):
+    with pytest.raises(PagedlabError, match=next(iter(fields))):
+        SamplingParams(**fields)
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {"gpu_memory_utilization": "1"},
+        {"gpu_memory_utilization": None},
+        {"seed": "x"},
+        {"seed": None},
+        {"num_gpu_blocks_override": 10**12},
+        {"block_size": 10**15, "num_gpu_blocks_override": 2},
+    ],
+    ids=str,
+)
+def test_knobs_of_a_wrong_type_or_beyond_all_memory_are_refused(tiny, knobs):
+    with pytest.raises(PagedlabError):
+        LLM(tiny, **knobs)
+
+
+@pytest.mark.parametrize("temperature", [5e-324, 1e-50, 1e-38])
+def test_a_temperature_near_zero_takes_the_likeliest_token(tiny, temperature):
+    llm = LLM(tiny, num_gpu_blocks_override=32, block_size=4)
+    cold = llm.generate("ab", SamplingParams(temperature=temperature, max_tokens=3))[0]
+    assert cold.outputs[0].token_ids == llm.generate("ab", SamplingParams(max_tokens=3))[0].outputs[0].token_ids
+
+
+@pytest.mark.parametrize("prompt", [None, 5, b"ab", {1: 2}, "\ud800", [1.0], [True], [None]], ids=ascii)
+def test_what_is_no_prompt_is_refused_and_nothing_is_queued(tiny, prompt):
+    llm = LLM(tiny, num_gpu_blocks_override=32, block_size=4, record=True)
+    with pytest.raises(PagedlabError):
+        llm.add_request(prompt)
+    with pytest.raises(PagedlabError):
+        llm.generate(prompt)
+    assert not llm.trace.events and not llm.inputs and not llm.has_unfinished_requests()
+
+
+def test_token_ids_may_be_numpys_or_torchs(tiny, tmp_path):
+    llm = LLM(tiny, num_gpu_blocks_override=32, block_size=4, record=True)
+    expected = llm.generate([65, 66, 67], GREEDY)[0].outputs
+    for ids in (torch.tensor([65, 66, 67]), torch.tensor([65, 66, 67]).numpy()):
+        assert llm.generate(ids, GREEDY)[0].outputs == expected
+    load(save(llm.trace, tmp_path / "run.jsonl"))
+
+
+@pytest.mark.parametrize(
+    "more", [{"request_id": 5}, {"request_id": "\ud800"}, {"salt": 5}, {"salt": "\ud800"}], ids=ascii
+)
+def test_a_name_or_salt_that_is_no_text_is_refused_and_nothing_is_queued(tiny, more):
+    llm = LLM(tiny, num_gpu_blocks_override=32, block_size=4, record=True)
+    with pytest.raises(PagedlabError, match=next(iter(more))):
+        llm.add_request("ab", **more)
+    assert not llm.trace.events and not llm.inputs and not llm.has_unfinished_requests()
+
+
+def test_sampling_params_that_are_none_are_refused(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=32, block_size=4)
+    with pytest.raises(PagedlabError, match="SamplingParams"):
+        llm.generate("ab", {"n": 2})
+
+
+@pytest.mark.parametrize("place", [(0, 1.5), (0, "3"), ("0", 3), (None, 3)], ids=str)
+def test_a_remap_to_what_is_no_number_is_refused(tiny, place):
+    llm = LLM(tiny, num_gpu_blocks_override=32, block_size=4, record=True)
+    llm.add_request("hello world", GREEDY)
+    llm.step()
+    with pytest.raises(PagedlabError):
+        llm.remap("A", *place)
+    assert not replay(llm.trace).edited
+
+
+def test_a_snapshot_that_lies_ahead_brings_its_events_back(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=32, block_size=4, record=True)
+    llm.add_request("hello world", GREEDY)
+    llm.step()
+    early = llm.snapshot()
+    driver = EngineDriver(llm)
+    while driver.position < 5:
+        driver.step()
+    late, events = llm.snapshot(), list(llm.trace.events)
+    llm.restore(early)
+    assert driver.position == 1 and driver.state() == replay(llm.trace)
+    llm.add_request("another way")
+    llm.step()
+    llm.restore(late)
+    assert llm.trace.events == events
+    assert_matches_live_engine(replay(llm.trace), llm)
+
+
+def test_a_snapshot_of_another_engine_is_refused(tiny):
+    llm, other = (LLM(tiny, num_gpu_blocks_override=32, block_size=4) for _ in range(2))
+    llm.add_request("hello world", GREEDY)
+    llm.step()
+    for wrong in (other.snapshot(), None):
+        with pytest.raises(PagedlabError, match="snapshot"):
+            llm.restore(wrong)
+    assert llm.has_unfinished_requests()
+
+
+@pytest.mark.parametrize("changes", [{"record": False}, {"model": "tiny-random"}], ids=str)
+def test_a_second_run_cannot_change_what_makes_it_one(tiny, changes):
+    llm = LLM(tiny, num_gpu_blocks_override=32, block_size=4, record=True)
+    with pytest.raises(PagedlabError):
+        llm.rerun(0, **changes)

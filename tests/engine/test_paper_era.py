@@ -423,3 +423,44 @@ def test_the_real_model_answers_four_times_in_fewer_blocks_than_four_requests_ne
     separate, _, forked, beams = rows.values()
     assert separate["token_ids"] == forked["token_ids"]
     assert forked["blocks"] < separate["blocks"] and beams["blocks"] < separate["blocks"]
+
+
+def test_a_fork_beyond_max_num_seqs_is_refused_and_the_engine_goes_on(tiny):
+    llm = LLM(tiny, era="paper", num_gpu_blocks_override=32, block_size=4, max_num_seqs=2)
+    for prompt in ("hello", "world"):
+        llm.add_request(prompt, SamplingParams(max_tokens=6))
+    llm.step()
+    with pytest.raises(PagedlabError, match="max_num_seqs"):
+        llm.fork_request("A")
+    while llm.has_unfinished_requests():
+        llm.step()
+    assert llm.block_pool.get_num_free_blocks() == 32
+
+
+def test_a_run_with_a_fork_by_hand_cannot_be_branched_to_v1(tiny):
+    llm = LLM(tiny, era="paper", num_gpu_blocks_override=32, block_size=4, record=True)
+    llm.add_request("hello", SamplingParams(max_tokens=6))
+    llm.step()
+    llm.fork_request("A")
+    with pytest.raises(PagedlabError, match="fork_request"):
+        llm.rerun(2, era="v1")
+
+
+@pytest.mark.parametrize("logical_block", [0, 2])
+@pytest.mark.parametrize("preemption", ["recompute", "swap"])
+def test_replay_follows_a_request_that_was_edited_by_hand_through_fork_copy_and_swap(tiny, logical_block, preemption):
+    llm = LLM(tiny, era="paper", num_gpu_blocks_override=16, block_size=4, record=True, preemption=preemption)
+    for prompt in ("abcdefghij", "hello world"):
+        llm.add_request(prompt, SamplingParams(max_tokens=16, ignore_eos=True))
+    llm.step()
+    llm.remap("B", logical_block, 9)
+    llm.fork_request("B")
+    while llm.has_unfinished_requests():
+        state = replay(llm.trace)
+        assert state.tables == {name: table.block_ids for name, table in llm.tables.items()}
+        assert state.ref_cnt == [block.ref_cnt for block in llm.block_pool.blocks]
+        assert state.free == llm.block_pool.get_free_block_ids()[::-1]
+        llm.step()
+    kinds = {event.kind for event in llm.trace.events}
+    assert {"block_copied", "blocks_swapped_out" if preemption == "swap" else "request_preempted"} <= kinds
+    assert replay(llm.trace).ref_cnt == [0] * 16

@@ -236,3 +236,15 @@ def test_random_prompts_share_prefixes_and_keep_their_limit():
         assert 1 <= len(random_prompt(rng, prompts, 4, 30)) <= 30
     starts = [tuple(prompt[:4]) for prompt in prompts if len(prompt) >= 4]
     assert len(set(starts)) < len(starts) * 0.8
+
+
+def test_an_operation_that_is_no_text_is_one_sentence(tmp_path):
+    path = tmp_path / "odd.jsonl"
+    header = {"kind": "header", "engine": "vllm v0.2.0 BlockSpaceManager", "num_gpu_blocks": 4, "num_cpu_blocks": 4,
+              "block_size": 2, "watermark_blocks": 0}
+    path.write_text(json.dumps(header) + '\n{"op": ["add"]}\n')
+    with pytest.raises(PagedlabError, match="unknown operation"):
+        parity.compare_file(path)
+    path.write_text(json.dumps(header) + "\n" + "[" * 100_000 + "\n")
+    with pytest.raises(PagedlabError, match="line 2"):
+        parity.compare_file(path)

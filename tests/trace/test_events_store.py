@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import typing
 
 import pytest
@@ -105,3 +106,47 @@ def test_what_cannot_be_written_is_an_error_and_leaves_nothing_behind(tmp_path):
     with pytest.raises(PagedlabError):
         save(Trace(dict(HEADER)), tmp_path / "no such folder" / "run.jsonl.gz")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"kind":' + "[" * 100_000, '{"kind": "header", "schema": ' + "1" * 5000 + "}"],
+    ids=["brackets", "digits"],
+)
+def test_a_first_line_that_json_itself_gives_up_on_is_one_sentence(tmp_path, line):
+    path = tmp_path / "odd.jsonl"
+    path.write_text(line + "\n")
+    with pytest.raises(PagedlabError, match="line 1"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"device": 5}, {"date": 5}, {"dtype": []}, {"model_shape": 5}, {"config": {"num_blocks": 4, "block_size": True}},
+     {"config": {"num_blocks": 4, "block_size": 2, "num_cpu_blocks": "x"}},
+     {"config": {"num_blocks": 4, "block_size": 2, "num_cpu_blocks": -1}}],
+    ids=str,
+)
+def test_a_header_with_values_of_a_wrong_type_is_refused(tmp_path, change):
+    path = tmp_path / "odd.jsonl"
+    header = {"kind": "header", "schema": 1, "config": {"num_blocks": 4, "block_size": 2}}
+    path.write_text(json.dumps(header | change) + "\n")
+    with pytest.raises(PagedlabError, match="header"):
+        load(path)
+
+
+def test_an_event_with_a_negative_number_is_refused():
+    with pytest.raises(ValueError, match="block_ids"):
+        ev.from_dict({"kind": "blocks_allocated", "request_id": "A", "block_ids": [-1]})
+
+
+def test_what_is_no_plain_file_is_not_replaced_by_a_trace(tmp_path):
+    trace = Trace({"schema": 1, "config": {"num_blocks": 4, "block_size": 2}})
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path, ".", "/", "", "\0", "x" * 300):
+        with pytest.raises(PagedlabError, match="written"):
+            save(trace, path)
+    assert pipe.is_fifo()
+    with pytest.raises(PagedlabError):
+        load("\0")

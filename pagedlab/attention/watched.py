@@ -1,0 +1,155 @@
+"""One query through the watched decode kernel: what it read, in which order, and what softmax had at each iteration.
+
+On a GPU the kernel runs here. Without one it runs in Triton's interpreter, in a process of its own: whether kernels are
+interpreted is decided when Triton is imported, and that may have happened here already.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from pagedlab.attention.kv_pool import LayerKV
+from pagedlab.errors import PagedlabError
+from pagedlab.trace import events as ev
+
+TILE = 16  # tokens an iteration: the smallest that `tl.dot` multiplies
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """What the loop had after one tile. ``scores [tile's tokens]``, scaled; ``largest``, ``total``: running maximum and
+    sum of exp(score - largest); ``rescale``: what the sum before was multiplied with (None in the first iteration);
+    ``output [head size]``: weighted sum of V so far, divided by the sum so far."""
+
+    scores: list[float]
+    largest: float
+    total: float
+    rescale: float | None
+    output: list[float]
+
+
+@dataclass(frozen=True)
+class Watched:
+    """``spans``: one a KV head. ``iterations[query head]``: the loop's numbers, computed again in torch from the same
+    memory, because the kernel keeps them in registers; ``difference``: the largest between their result and the
+    kernel's own."""
+
+    spans: list[ev.KernelSpan]
+    iterations: list[list[Iteration]]
+    difference: float
+    where: str  # "Triton interpreter · CPU", or the GPU's name
+
+
+def watch(query: torch.Tensor, layer: LayerKV, block_ids: list[int], context: int, scale: float) -> Watched:
+    """Run ``query [query heads, head size]`` over ``context`` tokens in ``block_ids`` of ``layer``. Raises
+    PagedlabError where the kernel cannot run."""
+    if query.is_cuda:
+        output, spans, where = *_run(query, layer, block_ids, context, scale), torch.cuda.get_device_name(query.device)
+    else:
+        output, spans, where = *_interpreted(query, layer, block_ids, context, scale), "Triton interpreter · CPU"
+    positions = torch.arange(context, device=query.device)
+    blocks = torch.tensor(block_ids, device=query.device)[positions // layer.block_size]
+    offsets = positions % layer.block_size
+    key, value = layer.key[blocks, offsets].float(), layer.value[blocks, offsets].float()
+    group = len(query) // layer.num_kv_heads
+    iterations = [
+        online_softmax(query[h].float(), key[:, h // group], value[:, h // group], scale) for h in range(len(query))
+    ]
+    result = torch.tensor([of[-1].output for of in iterations])
+    return Watched(spans, iterations, float((result - output.float().cpu()).abs().max()), where)
+
+
+def online_softmax(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float) -> list[Iteration]:
+    """The kernel's loop for one head: ``query [head size]``, ``key``, ``value [context, head size]``, tile by tile."""
+    result: list[Iteration] = []
+    largest, total, weighted = torch.tensor(-torch.inf), torch.tensor(0.0), torch.zeros(len(query))
+    for start in range(0, len(key), TILE):
+        scores = (key[start : start + TILE] @ query).cpu() * scale
+        new_largest = torch.maximum(largest, scores.max())
+        rescale, weights = torch.exp(largest - new_largest), torch.exp(scores - new_largest)
+        total = total * rescale + weights.sum()
+        weighted = weighted * rescale + weights @ value[start : start + TILE].cpu()
+        result.append(
+            Iteration(
+                scores.tolist(),
+                float(new_largest),
+                float(total),
+                float(rescale) if result else None,
+                (weighted / total).tolist(),
+            )
+        )
+        largest = new_largest
+    return result
+
+
+def _run(
+    query: torch.Tensor, layer: LayerKV, block_ids: list[int], context: int, scale: float
+) -> tuple[torch.Tensor, list[ev.KernelSpan]]:
+    from dataclasses import replace
+
+    from pagedlab.kernels.launch import check_device
+    from pagedlab.kernels.run import decode
+    from pagedlab.kernels.tuning import decode_tuning
+    from pagedlab.kernels.watch import new_log, spans
+
+    device = query.device
+    table = torch.tensor([block_ids], dtype=torch.int32, device=device)
+    lengths = torch.tensor([context], dtype=torch.int32, device=device)
+    starts = torch.tensor([0, 1], dtype=torch.int32, device=device)
+    log = new_log(1, layer.num_kv_heads, 1, len(block_ids), device)
+    tuning = replace(decode_tuning(check_device(device), query.dtype, layer.head_size), tile=TILE)
+    output = decode(query[None], layer, table, lengths, starts, scale, splits=1, tuning=tuning, watch=log)
+    return output[0], spans(log)
+
+
+def _interpreted(
+    query: torch.Tensor, layer: LayerKV, block_ids: list[int], context: int, scale: float
+) -> tuple[torch.Tensor, list[ev.KernelSpan]]:
+    used = sorted(set(block_ids))
+    with tempfile.TemporaryDirectory() as folder:
+        asked, answer = Path(folder, "asked.pt"), Path(folder, "answer.pt")
+        torch.save(
+            {
+                "query": query.clone(),
+                "used": used,
+                "key": layer.key[used].clone(),
+                "value": layer.value[used].clone(),
+                "num_blocks": layer.num_blocks,
+                "block_ids": block_ids,
+                "context": context,
+                "scale": scale,
+            },
+            asked,
+        )
+        done = subprocess.run(
+            [sys.executable, "-m", "pagedlab.attention.watched", str(asked), str(answer)],
+            env=os.environ | {"TRITON_INTERPRET": "1"},
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise PagedlabError(f"The kernel could not run in Triton's interpreter: {last}")
+        result = torch.load(answer)
+    return result["output"], [ev.from_dict(span) for span in result["spans"]]
+
+
+def _answer(asked: str, answer: str) -> None:
+    """The other process: the same blocks under the same numbers, then the kernel."""
+    a = torch.load(asked)
+    key, value = (torch.zeros(a["num_blocks"], *a[name].shape[1:], dtype=a[name].dtype) for name in ("key", "value"))
+    key[a["used"]], value[a["used"]] = a["key"], a["value"]
+    output, spans = _run(a["query"], LayerKV(key, value), a["block_ids"], a["context"], a["scale"])
+    torch.save({"output": output, "spans": [ev.to_dict(span) for span in spans]}, answer)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    _answer(*sys.argv[1:])

@@ -1,0 +1,160 @@
+"""How fast is the memory map? Click to painted picture, first paint and bytes per step, in a real JupyterLab.
+
+Ours, and a plotly ``FigureWidget`` with as many cells that is changed as often, in one run on one machine. Needs
+playwright and a Chromium.
+"""
+
+from __future__ import annotations
+
+import json as json_module
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from pagedlab.bench.browser import BROWSER_ARGS, Jupyter, LabPage
+from pagedlab.doctor import find_chromium
+from pagedlab.errors import PagedlabError
+
+BLOCKS, BLOCK_SIZE = 256, 16
+
+OURS_BEFORE = f"""\
+from pagedlab import LLM, SamplingParams
+from pagedlab.viz import memory_map
+llm = LLM("tiny-random", record=True, block_size={BLOCK_SIZE}, num_gpu_blocks_override={BLOCKS})
+for n in range(8):
+    llm.add_request("Hi there" * (10 + 5 * n), SamplingParams(max_tokens=100, ignore_eos=True))
+lab = memory_map(llm, select="A")"""
+PLOTLY_BEFORE = f"""\
+import ipywidgets, numpy, plotly.graph_objects as go
+figure = go.FigureWidget(go.Heatmap(z=numpy.zeros(({BLOCKS}, {BLOCK_SIZE}))))
+state = numpy.zeros(({BLOCKS}, {BLOCK_SIZE}))
+def step(_):
+    state.flat[int((state > 0).sum())] = 1
+    with figure.batch_update():
+        figure.data[0].z = state.copy()
+button = ipywidgets.Button(description="step")
+button.on_click(step)"""
+
+# When did the cell end, and when was the first picture painted? In milliseconds of the page's clock.
+FIRST_PAINT = """(painted) => new Promise((resolve, reject) => {
+  const cell = window.jupyterapp.shell.currentWidget.content.widgets[1];
+  cell.model.executionCount = null;
+  let ran = null;
+  const look = () => {
+    if (ran === null && cell.model.executionCount !== null) ran = performance.now();
+    if (document.querySelector("[data-mime-type='application/vnd.jupyter.error']")) reject(Error("a cell failed"));
+    else if (ran !== null && document.querySelector(painted))
+      requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - ran)));
+    else setTimeout(look, 2);
+  };
+  look();
+  window.jupyterapp.shell.currentWidget.content.activeCellIndex = 1;
+  window.jupyterapp.commands.execute("notebook:run-cell");
+})"""
+OURS_CLICK = """(what) => new Promise(resolve => {
+  const root = document.querySelector(".pagedlab"), before = root.dataset.position, start = performance.now();
+  const look = () => root.dataset.position !== before && root.dataset.busy === "false"
+    ? requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - start))) : setTimeout(look, 1);
+  root.querySelector(`[data-do=${what}]`).click();
+  look();
+})"""
+PLOTLY_CLICK = """() => new Promise(resolve => {
+  const start = performance.now();
+  document.querySelector(".js-plotly-plot").once("plotly_afterplot", () =>
+    requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - start))));
+  document.querySelector(".jp-OutputArea-output .jupyter-button").click();
+})"""
+
+
+def measure(steps: int = 20) -> dict[str, Any]:
+    """Times in ms (medians, and every one), bytes that the page received per step. Raises PagedlabError where there is
+    no browser."""
+    chromium = find_chromium()
+    if not chromium:
+        raise PagedlabError("There is no Chromium here. Install it (Debian, Ubuntu: apt-get install chromium).")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        raise PagedlabError("playwright is not installed. Install it: pip install playwright.") from None
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, sync_playwright() as playwright:
+        jupyter = Jupyter(Path(folder))
+        try:
+            browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=BROWSER_ARGS)
+            ours = _ours(jupyter, browser, steps)
+            theirs = _plotly(jupyter, browser, steps)
+            browser.close()
+        finally:
+            jupyter.stop()
+    return {"benchmark": "labs", "blocks": BLOCKS, "block_size": BLOCK_SIZE, "memory_map": ours, "plotly": theirs}
+
+
+def _open(jupyter: Jupyter, browser: Any, name: str, *cells: str) -> tuple[LabPage, list[int]]:
+    """A page with the notebook, whose first cell has run, and a list whose only item counts the bytes received."""
+    page = browser.new_page(viewport={"width": 1380, "height": 900})
+    page.set_default_timeout(60_000)
+    received = [0]
+
+    def count(payload: str | bytes) -> None:
+        received[0] += len(payload)
+
+    page.on("websocket", lambda socket: socket.on("framereceived", count))
+    lab = LabPage(jupyter, page)
+    lab.open(jupyter.notebook(name, *cells))
+    lab.run_cell(0)
+    return lab, received
+
+
+def _ours(jupyter: Jupyter, browser: Any, steps: int) -> dict[str, Any]:
+    lab, received = _open(jupyter, browser, "ours.ipynb", OURS_BEFORE, "lab")
+    page = lab.page
+    first = page.evaluate(FIRST_PAINT, ".pagedlab [data-id]")
+    start = received[0]
+    engine = [page.evaluate(OURS_CLICK, "step") for _ in range(steps)]
+    page.wait_for_timeout(200)
+    size = (received[0] - start) / steps
+    seen = [page.evaluate(OURS_CLICK, "back") for _ in range(steps)]
+    page.close()
+    return _figures(first, size, engine=engine, seen=seen)
+
+
+def _plotly(jupyter: Jupyter, browser: Any, steps: int) -> dict[str, Any]:
+    lab, received = _open(jupyter, browser, "plotly.ipynb", PLOTLY_BEFORE, "ipywidgets.VBox([button, figure])")
+    page = lab.page
+    first = page.evaluate(FIRST_PAINT, ".js-plotly-plot .heatmaplayer image")
+    page.wait_for_timeout(500)
+    start = received[0]
+    times = [page.evaluate(PLOTLY_CLICK) for _ in range(steps)]
+    page.wait_for_timeout(200)
+    size = (received[0] - start) / steps
+    page.close()
+    return _figures(first, size, update=times)
+
+
+def _figures(first: float, size: float, **times: list[float]) -> dict[str, Any]:
+    medians = {f"{name}_ms": round(statistics.median(values), 1) for name, values in times.items()}
+    every = {f"{name}_every_ms": [round(value, 1) for value in values] for name, values in times.items()}
+    return {"first_paint_ms": round(first, 1), "bytes_per_step": round(size)} | medians | every
+
+
+def run(*, steps: int = 20, json: bool = False) -> dict[str, Any]:
+    """Measure and print (a table, or one JSON object)."""
+    started = time.perf_counter()
+    result = measure(steps) | {"steps": steps}
+    result["seconds"] = round(time.perf_counter() - started, 1)
+    print(json_module.dumps(result) if json else _table(result))
+    return result
+
+
+def _table(result: dict[str, Any]) -> str:
+    ours, plotly = result["memory_map"], result["plotly"]
+    rows = [
+        ("", "memory map", "plotly"),
+        ("first paint after the cell ran, ms", ours["first_paint_ms"], plotly["first_paint_ms"]),
+        ("click to painted, the kernel works, ms", ours["engine_ms"], plotly["update_ms"]),
+        ("click to painted, a step seen before, ms", ours["seen_ms"], "-"),
+        ("bytes received per step, all in all", ours["bytes_per_step"], plotly["bytes_per_step"]),
+    ]
+    head = f"{result['blocks']} blocks of {result['block_size']} slots, medians of {result['steps']} steps"
+    return "\n".join([head, *(f"{name:<42}{one!s:>12}{two!s:>12}" for name, one, two in rows)])

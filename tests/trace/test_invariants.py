@@ -1,0 +1,54 @@
+"""The rules that memory keeps: held in every honest run, and broken by an edit that is then named."""
+
+from pagedlab.engine import LLM, SamplingParams
+from pagedlab.trace import MemoryState
+from pagedlab.trace.invariants import broken
+
+
+def params(max_tokens, **more):
+    return SamplingParams(max_tokens=max_tokens, ignore_eos=True, **more)
+
+
+def states_of(llm):
+    """The state after each step."""
+    state = MemoryState.of(llm.trace.header["config"])
+    seen = 0
+    while True:
+        for event in llm.trace.events[seen:]:
+            state.apply(event)
+        seen = len(llm.trace.events)
+        yield state
+        if not llm.has_unfinished_requests():
+            return
+        llm.step()
+
+
+def test_an_honest_run_keeps_every_rule_after_every_step():
+    tight = LLM("tiny-random", record=True, block_size=4, num_gpu_blocks_override=9, max_num_batched_tokens=16)
+    for prompt in ("Hello you there", "Hello you", "abc"):
+        tight.add_request(prompt, params(9))
+    paper = LLM(tight, record=True, era="paper", block_size=4, num_gpu_blocks_override=16, preemption="swap")
+    for prompt in ("Hi there you al", "Hello to you tw"):
+        paper.add_request(prompt, params(16, n=2, temperature=1.0))
+    for llm in (tight, paper):
+        for state in states_of(llm):
+            assert broken(state) == []
+        assert {"request_preempted"} <= {e.kind for e in llm.trace.events}
+
+
+def test_an_edit_is_found_out():
+    llm = LLM("tiny-random", record=True, block_size=4, num_gpu_blocks_override=12)
+    llm.add_request("Hello you", params(4))
+    llm.add_request("abcdefgh", params(4))
+    llm.step()
+    table = list(llm.tables["A"].block_ids)
+    llm.remap("A", 0, llm.tables["B"].block_ids[0])
+    state = next(states_of(llm))
+    said = " ".join(broken(state))
+    assert f"#{table[0]} has ref_cnt 1, but 0 table entries" in said
+    assert "A reads 4 tokens" in said and "B wrote there" in said
+    llm.remap("A", 0, 0)
+    state = MemoryState.of(llm.trace.header["config"])
+    for event in llm.trace.events:
+        state.apply(event)
+    assert any("null block" in line for line in broken(state))
