@@ -44,6 +44,8 @@ class Chart:
                 figure.add_bar(x=[str(v) for v in x], y=y, name=name, marker_color=color, texttemplate="%{y:.3g}")
             else:
                 figure.add_scatter(x=x, y=y, name=name, mode="lines+markers", line_color=color)
+        # Bars stand side by side: plotly would read "16" as a number and space the bars on a linear axis.
+        x_type = "category" if self.kind == "bar" else "log" if self.log_x else None
         grey = "rgba(128,128,128,0.35)"
         axis = {"gridcolor": grey, "zerolinecolor": grey, "linecolor": grey}
         figure.update_layout(
@@ -55,15 +57,15 @@ class Chart:
             plot_bgcolor="rgba(0,0,0,0)",
             font={"color": "#808890", "family": "system-ui, sans-serif"},
             showlegend=len(self.columns) > 2,
-            xaxis={"title": self.columns[0], "type": "log" if self.log_x else None, **axis},
+            xaxis={"title": self.columns[0], "type": x_type, **axis},
             yaxis={"title": self.unit, "type": "log" if self.log_y else None, **axis},
         )
         return figure
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return {
-            "application/vnd.plotly.v1+json": self.figure().to_plotly_json()
-            | {"config": {"displayModeBar": False, "responsive": True}},
+            # Not "responsive": after a resize JupyterLab would draw it a few pixels high.
+            "application/vnd.plotly.v1+json": self.figure().to_plotly_json() | {"config": {"displayModeBar": False}},
             "text/html": self._table(),
             "text/plain": "\n".join("  ".join(map(_cell, row)) for row in [self.columns, *self.rows]),
         }

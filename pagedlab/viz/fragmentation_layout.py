@@ -38,6 +38,8 @@ class Scene:
     num_moments: int
     badge: str
     live: bool
+    asking: bool = False  # is it to be predicted where the next one goes?
+    guess: int | None = None  # the slot that the learner pointed at
 
     def __post_init__(self) -> None:
         self.hues = labels.hues(next(iter(self.strips.values())).state.requests)
@@ -63,7 +65,9 @@ def marks(scene: Scene) -> list[Mark]:
 def _header(scene: Scene) -> Iterator[Mark]:
     badge = scene.badge
     w = width(badge, 11.5) + 30
-    yield Mark("head.line", (LEFT, 37), "text s18 semi", fit(words.headline(scene.strip), RIGHT - LEFT - w, 18, bold=True))
+    yield Mark(
+        "head.line", (LEFT, 37), "text s18 semi", fit(words.headline(scene.strip), RIGHT - LEFT - w, 18, bold=True)
+    )
     yield Mark("badge", (RIGHT - w, 21, w, 22), "card badge", tip="What produced this picture")
     yield Mark("badge.light", (RIGHT - w + 10, 28, 8, 8), "cell light" if scene.live else "cell still")
     yield Mark("badge.text", (RIGHT - w + 24, 36), "text soft", badge)
@@ -73,11 +77,11 @@ def _header(scene: Scene) -> Iterator[Mark]:
 def _legend(scene: Scene) -> Iterator[Mark]:
     x = LEFT
     for key, cls, text in (
-        ("token", "cell sharp still", "token"),
-        ("reserved", "cell sharp unwritten", "held, will be written"),
-        ("internal", "cell sharp never", "held, never written"),
+        ("token", "cell c0", "token"),
+        ("reserved", "cell hatched c0", "held, will be written"),
+        ("internal", "cell hatched never c0", "held, never written"),
         ("free", "card free tiny", "free"),
-        ("lost", "cell sharp lost", "free, but no use to the one who waits"),
+        ("lost", "card lost tiny", "free, but no use to the one who waits"),
     ):
         yield Mark(f"legend.{key}", (x, 53, 13, 10), cls)
         yield Mark(f"legend.{key}.t", (x + 18, 62), "text s10 soft", text)
@@ -116,30 +120,36 @@ def _slots(scene: Scene, strip: StripState, y: float) -> Iterator[Mark]:
     lost = bool(strip.wait and strip.wait.scattered)
     for span in strip.spans:
         cls = _class_of(scene, span, lost)
-        pieces = range(span.start, span.end) if gap else (span.start,)
-        for slot in pieces:
-            w = pitch - gap if gap else pitch * span.length
-            id = f"{strip.kind}.slot.{slot}" if gap else f"{strip.kind}.span.{slot}"
-            tip = words.span_tip(strip, span) if slot == span.start else ""
-            yield Mark(id, (LEFT + slot * pitch, y, w, SLOT_HEIGHT), cls, tip=tip)
+        lump = not gap or span.what == "internal"  # nobody will ever count what is never used slot by slot
+        for slot in (span.start,) if lump else range(span.start, span.end):
+            w = pitch * span.length - gap if lump else pitch - gap
+            id = f"slot.{slot}.{strip.kind}"
+            ask = strip.kind == scene.selected and scene.asking and span.what == "free" and gap
+            tip = f"slot {slot}" if ask else ""
+            if slot == span.start:
+                tip = tip or words.span_tip(strip, span)
+            yield Mark(id, (LEFT + slot * pitch, y, w, SLOT_HEIGHT), cls + (" askable" if ask else ""), tip=tip)
+            if ask and slot == scene.guess:
+                yield Mark("guess", (LEFT + slot * pitch - 2, y - 2, w + 4, SLOT_HEIGHT + 4), "over guess")
         if span.what == "token" and pitch * span.length >= 10:
             at = (LEFT + span.start * pitch + min(pitch - gap if gap else 20.0, pitch * span.length) / 2, y + 14)
             yield Mark(f"{strip.kind}.who.{span.start}", at, "text s10 bold mid on", span.owner)
-    new = strip.new_slots
+    held = {slot for span in strip.spans if span.what == "token" for slot in range(span.start, span.end)}
+    new = [slot for slot in strip.new_slots if slot in held]  # who has just finished has left
     if gap and new:
         size = (pitch - gap, SLOT_HEIGHT)
         yield from outlines(f"{strip.kind}.new", new, strip.num_slots, (LEFT, y), size, (gap, 0), "over sharp")
     if strip.paged and pitch * strip.block_size >= 6:
         for block in range(strip.num_slots // strip.block_size + 1):
             x = LEFT + block * strip.block_size * pitch - gap / 2
-            yield Mark(f"paged.edge.{block}", (x - 0.5, y - 2, 1.0, SLOT_HEIGHT + 4), "over edge")
+            yield Mark(f"paged.edge.{block}", (x - 0.5, y - 2, 1.0, SLOT_HEIGHT + 4), "cell rule")
 
 
 def _class_of(scene: Scene, span: Span, lost: bool) -> str:
     if span.what == "free":
-        return "cell sharp lost" if lost else "card free tiny"
+        return "card lost tiny" if lost else "card free tiny"
     hue = scene.hue(span.owner)
-    return {"token": f"cell sharp {hue}", "reserved": f"cell sharp hatched {hue}", "internal": f"cell sharp never {hue}"}[
+    return {"token": f"cell {hue}", "reserved": f"cell hatched {hue}", "internal": f"cell hatched never {hue}"}[
         span.what
     ]
 
@@ -174,13 +184,20 @@ def _brackets(scene: Scene, strip: StripState, y: float) -> Iterator[Mark]:
 # ------------------------------------------------------------------------------------------------------- the chart
 
 
-def chart(shares: dict[str, Sequence[float]], counts: dict[str, Sequence[int]], selected: str) -> list[Mark]:
-    """Over all moments: the share of slots that hold a token (0 to 1), and how many requests run at once."""
+def chart(
+    shares: dict[str, Sequence[float]],
+    counts: dict[str, Sequence[int]],
+    steps: dict[str, int],
+    num_moments: int,
+    selected: str,
+) -> list[Mark]:
+    """Moment by moment until a run is over: the share of slots that hold a token (0 to 1), and how many requests run at
+    once. ``steps``: how many steps each run took."""
     out = [
         Mark("chart.title", (LEFT, 352), "text s11 bold soft", "SHARE OF MEMORY THAT HOLDS TOKENS"),
-        Mark("count.title", (LEFT, 466), "text s11 bold soft", "REQUESTS AT ONCE"),
+        Mark("count.title", (CHART_RIGHT + 16, COUNTS[0] + 24), "text s11 bold soft", "REQUESTS AT ONCE"),
     ]
-    most = max(1, *(max(of) for of in counts.values()))
+    most = max([1, *(n for of in counts.values() for n in of)])
     scales = (("chart", SHARES, 1.0, ("0 %", "50 %", "100 %")), ("count", COUNTS, most, ("0", str(most))))
     for id, (top, bottom), _, ticks in scales:
         for i, text in enumerate(ticks):
@@ -190,26 +207,47 @@ def chart(shares: dict[str, Sequence[float]], counts: dict[str, Sequence[int]], 
     for id, (top, bottom), largest, values in (("chart", SHARES, 1.0, shares), ("count", COUNTS, most, counts)):
         order = sorted(KINDS, key=lambda kind: kind == selected)  # the chosen one in front
         for kind in order:
-            path = _steps([v / largest for v in values[kind]], top, bottom)
+            path = _steps([v / largest for v in values[kind]], top, bottom, num_moments)
             cls = f"path line {kind.replace('_', '-')}" + (" chosen" if kind == selected else "")
             out.append(Mark(f"{id}.line.{kind}", (), cls, path))
-    means = {kind: sum(of) / len(of) for kind, of in shares.items()}
-    peaks = {kind: max(of) for kind, of in counts.items()}
-    for i, kind in enumerate(sorted(KINDS, key=lambda kind: -means[kind])):
-        y, bold = SHARES[0] + 16 + i * 20, "bold" if kind == selected else "soft"
-        out.append(Mark(f"key.{kind}", (), f"path line {kind.replace('_', '-')}{' chosen' if kind == selected else ''}",
-                        f"M{CHART_RIGHT + 16:g} {y - 4:g}h26"))
-        out.append(Mark(f"key.{kind}.t", (CHART_RIGHT + 50, y), f"text s11 {bold}", words.SHORT[kind]))
-        out.append(Mark(f"key.{kind}.mean", (RIGHT - 56, y), f"text mono s11 end {bold}", f"{means[kind]:.0%}"))
-        out.append(Mark(f"key.{kind}.peak", (RIGHT, y), f"text mono s11 end {bold}", str(peaks[kind])))
-    out.append(Mark("key.mean", (RIGHT - 56, SHARES[0]), "text s9 soft end", "mean"))
-    out.append(Mark("key.peak", (RIGHT, SHARES[0]), "text s9 soft end", "most at once"))
+    out += _key(shares, counts, steps, selected)
     return out
 
 
-def _steps(values: Sequence[float], top: float, bottom: float) -> str:
+def _key(
+    shares: dict[str, Sequence[float]], counts: dict[str, Sequence[int]], steps: dict[str, int], selected: str
+) -> Iterator[Mark]:
+    """Which line is whose, and what each run comes to."""
+    columns = ((RIGHT - 86, "mean"), (RIGHT - 42, "most"), (RIGHT, "steps"))
+    for x, text in columns:
+        yield Mark(f"key.{text}", (x, SHARES[0] + 2), "text s9 soft end", text)
+    means = {kind: sum(of) / max(1, len(of)) for kind, of in shares.items()}
+    for i, kind in enumerate(sorted(KINDS, key=lambda kind: -means[kind])):
+        y, loud = SHARES[0] + 20 + i * 19, "bold" if kind == selected else "soft"
+        chosen = " chosen" if kind == selected else ""
+        path = f"M{CHART_RIGHT + 16:g} {y - 4:g}h28"
+        yield Mark(f"key.{kind}", (), f"path line {kind.replace('_', '-')}{chosen}", path)
+        yield Mark(f"key.{kind}.name", (CHART_RIGHT + 52, y), f"text s11 {loud}", words.SHORT[kind])
+        for (x, text), value in zip(
+            columns, (f"{means[kind]:.0%}", max(counts[kind], default=0), steps[kind]), strict=True
+        ):
+            yield Mark(f"key.{kind}.{text}", (x, y), f"text mono s11 end {loud}", str(value))
+
+
+def playhead(position: int, num_moments: int) -> list[Mark]:
+    """For the static picture: the line at the cursor, and a veil over what comes later."""
+    top, bottom = SHARES[0], COUNTS[1]
+    x = CHART_LEFT + (CHART_RIGHT - CHART_LEFT) * position / max(1, num_moments)
+    return [
+        Mark("veil", (x, top - 1, CHART_RIGHT - x, bottom - top + 2), "top veil"),
+        Mark("playhead", (x - 0.8, top - 6, 1.6, bottom - top + 8), "top playhead"),
+        Mark("playhead.head", (), "path ink", f"M{x - 5:.1f} {top - 10:g}h10l-5 6z"),
+    ]
+
+
+def _steps(values: Sequence[float], top: float, bottom: float, num_columns: int) -> str:
     """A line of steps: each value holds for one column, that of the moment it was reached in."""
-    pitch = (CHART_RIGHT - CHART_LEFT) / max(1, len(values))
+    pitch = (CHART_RIGHT - CHART_LEFT) / num_columns
     path, before = "", None
     for i, value in enumerate(values):
         y = bottom - (bottom - top) * value
@@ -218,4 +256,4 @@ def _steps(values: Sequence[float], top: float, bottom: float) -> str:
         elif value != before:
             path += f"H{CHART_LEFT + pitch * i:.1f}V{y:.1f}"
         before = value
-    return path + f"H{CHART_RIGHT:g}"
+    return path + f"H{CHART_LEFT + pitch * len(values):.1f}"

@@ -51,9 +51,7 @@ class Moment:
     num_events: dict[str, int]
 
 
-def serve(
-    load: Sequence[tuple[int, int]], num_slots: int, max_model_len: int, block_size: int
-) -> dict[str, Trace]:
+def serve(load: Sequence[tuple[int, int]], num_slots: int, max_model_len: int, block_size: int) -> dict[str, Trace]:
     """The traces of this workload, (prompt, output) lengths, in every kind of memory of ``num_slots`` slots.
 
     Raises PagedlabError for lengths that do not fit, and for too many slots to draw.
@@ -108,7 +106,7 @@ def _before_step_one(trace: Trace) -> int:
 
 
 def _cuts(trace: Trace, step: int) -> tuple[int, int, int]:
-    """How many events had happened when everybody who fits had come in, when the tokens were written, and at the end."""
+    """How many events had happened when all who fit had come in, when the tokens were written, and at the end."""
     ends = trace.step_ends()
     if step > len(ends):
         return (len(trace.events),) * 3
@@ -142,7 +140,7 @@ class StripState:
         self.wait = self._wait()
 
     def num(self, what: str) -> int:
-        """Slots that are ``what``: "token", "reserved", "internal", "external" or "free" (the rest of the free ones)."""
+        """Slots that are ``what``: "token", "reserved", "internal", "external" or "free" (the other free ones)."""
         if what in ("free", "external"):
             free = sum(span.length for span in self.spans if span.what == "free")
             lost = free if self.wait and self.wait.scattered else 0

@@ -26,7 +26,7 @@ def headline(strip: StripState) -> str:
         if not strip.state.running:
             return "Nobody is in memory" if not strip.state.waiting else f"{strip.state.waiting[0]} may come in"
         held = strip.num_slots - sum(hole.length for hole in strip.holes)
-        return f"{strip.num('token')} tokens, and {plural(held, 'slot')} held for them"
+        return f"{plural(strip.num('token'), 'token')} in {plural(held, 'slot')}, held by {_people(strip)}"
     who, slots = wait.request_id, plural(wait.needs, "slot")
     if wait.scattered:
         return f"{who} needs {slots} in a row. {wait.free} are free. It fits nowhere."
@@ -76,7 +76,9 @@ def story(strip: StripState) -> str:
         said.append(f"Its block was full, a new one for each: {each}." if len(new) > 1 else f"A new block: {each}.")
     done = [e.request_id for e in strip.events if isinstance(e, ev.RequestFinished)]
     if done:
-        said.append(f"{listed(done)} {_verb(done, 'is', 'are')} finished and gave all back.")
+        said.append(
+            f"{listed(done)} {_verb(done, 'is', 'are')} finished, {_verb(done, 'its', 'their')} slots are free."
+        )
     return " ".join(said)
 
 
@@ -127,6 +129,10 @@ def next_button(moment: Moment | None) -> str:
     if moment is None:
         return "Next event"
     return {"room": "Let in who fits", "tokens": "Write their tokens", "end": "Let go who is finished"}[moment.phase]
+
+
+def _people(strip: StripState) -> str:
+    return listed(strip.state.running, 8) or "nobody"
 
 
 def _verb(who: list[str], one: str, many: str) -> str:

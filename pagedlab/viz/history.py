@@ -27,8 +27,7 @@ class History:
         self._restart()
 
     def _restart(self) -> None:
-        config = self.trace.header["config"]
-        self.state = MemoryState.initial(config["num_blocks"], config["block_size"])
+        self.state = MemoryState.of(self.trace.header["config"])
         self.num_events = 0
         self.num_steps = 0
         self.runs: dict[int, list[Run]] = {}
@@ -58,6 +57,14 @@ class History:
                 self._touched.update(event.block_ids)
             case ev.BlockTouched() | ev.BlockCached() | ev.BlockEvicted():
                 self._touched.add(event.block_id)
+            case ev.RequestForked():  # its parent's blocks have one more owner
+                self._touched.update(self.state.tables.get(event.child_id, ()))
+            case ev.BlockCopied():
+                self._touched.update((event.from_block_id, event.to_block_id))
+            case ev.BlocksSwappedOut() | ev.BlocksSwappedIn():
+                self._touched.update(event.gpu_block_ids)
+            case ev.RegionReserved() | ev.RegionReleased():
+                self._touched.update(range(event.start, event.start + event.length))
             case ev.TableEdited():
                 self._touched.update((event.old_block_id, event.new_block_id))
             case ev.PrefixCacheReset():
@@ -67,9 +74,14 @@ class History:
                 self._end_step()
 
     def _end_step(self) -> None:
+        first: dict[int, str] = {}  # each block's first owner
+        for request_id, table in self.state.tables.items():
+            for block_id in table:
+                first.setdefault(block_id, request_id)
+        for request_id, region in self.state.regions.items():
+            first |= dict.fromkeys(range(region.start, region.start + region.length), request_id)
         for block_id in self._touched:
-            owners = self.state.owners(block_id)
-            owner = owners[0] if owners else KEPT if block_id in self.state.cached else None
+            owner = first.get(block_id, KEPT if block_id in self.state.cached else None)
             runs = self.runs.setdefault(block_id, [])
             running = runs[-1] if runs and runs[-1].last is None else None
             if running and running.owner == owner:

@@ -11,10 +11,11 @@ from pagedlab.errors import PagedlabError
 from pagedlab.trace import MemoryState, Trace, TraceDriver, load, replay
 from pagedlab.trace import events as ev
 from pagedlab.viz import memory_layout as layout
-from pagedlab.viz import strip
+from pagedlab.viz import pane_code, pane_edit, pane_follow, panes, strip
 from pagedlab.viz.history import History
 from pagedlab.viz.marks import Mark
 from pagedlab.viz.narrator import next_step
+from pagedlab.viz.panes import Part
 from pagedlab.viz.places import SIZE
 from pagedlab.viz.pool_grid import pool_grid
 from pagedlab.viz.scene import Scene, story, title
@@ -69,8 +70,10 @@ class MemoryMap(Lab):
             driver.step()
         self.read_on()
         self._furthest = driver.position
-        super().__init__()
         self.choose(self._who() if select is None else select)
+        self._asked: dict[str, Any] = {"code": None, "follow": "", "find": "", "branch": []}  # by pane
+        self._other: TraceDriver | None = None  # the run that a branch left, or the branch
+        super().__init__()
 
     # -------------------------------------------------------------------------------------------- for Python
 
@@ -141,7 +144,7 @@ class MemoryMap(Lab):
             self._state(),
             self._events(),
             self.trace.header,
-            self.selected,
+            self.selected if self.selected in self._state().requests else None,
             position=self.position,
             num_steps=self.num_steps,
             live=self.live,
@@ -230,6 +233,110 @@ class MemoryMap(Lab):
             "over": "All requests are done" if self.live else "End of the recording",
         }
 
+    # ----------------------------------------------------------------------------------------- what is folded away
+
+    def panes(self) -> dict[str, str]:
+        found = {"code": "Code", "follow": "Follow a block", "find": "Find a token"}
+        if self.live:
+            found |= {"grab": "Grab the arrow", "branch": "Branch here"}
+        return found
+
+    def pane(self, id: str) -> list[Part]:
+        state, asked = self._state(), self._asked
+        match id:
+            case "code":
+                return pane_code.pane(self._events(), asked["code"])
+            case "follow":
+                return pane_follow.follow_pane(self.trace, state.num_blocks, asked["follow"])
+            case "find":
+                return pane_follow.find_pane(self.trace, state, asked["find"])
+            case "grab":
+                at_end = self.position == self.num_steps
+                return pane_edit.grab_pane(state, self.selected, at_end, self.driver.can_undo)
+            case "branch":
+                config = self.trace.header["config"]
+                return pane_edit.branch_pane(state, config, self.position, asked["branch"], self._other is not None)
+        return []
+
+    def act(self, pane: str, name: str, values: dict[str, str]) -> None:
+        match pane, name.split(" ")[0]:
+            case _, "step":
+                self.seek(int(name.split(" ")[1]))
+            case "code", _:
+                self._asked["code"] = name
+            case "follow", "block":
+                self._asked["follow"] = values["block"]
+            case "find", "token":
+                self._asked["find"] = values["token"]
+            case "grab", "remap":
+                self.remap(int(values["entry"].split(" ")[0]), int(values["block"]))
+            case "grab", "undo":
+                self.undo()
+            case "branch", "branch":
+                self._branch(pane_edit.changes(values))
+            case "branch", "swap":
+                self.other_run()
+
+    def drag(self, what: str, onto: str) -> None:
+        """A row of the table was dropped on a block."""
+        if what.startswith("table.") and onto.startswith("block."):
+            self.remap(int(what.split(".")[1]), int(onto.split(".")[1]))
+
+    def remap(self, logical_block: int, block_id: int) -> None:
+        """Point an entry of the selected request's table at another physical block: from the next step on the model
+        reads what lies there. Everything from here on is marked as edited. Raises PagedlabError in the past, in a
+        recording, and for an entry or a block that does not exist.
+        """
+        from pagedlab.engine import Remap
+
+        self.driver.apply(Remap(self.selected, logical_block, block_id))
+        self.show()
+
+    def undo(self) -> None:
+        """Take the last edit back, and the steps since. Raises PagedlabError where there is none."""
+        self.driver.undo()
+        self.show()
+
+    def branch(self, **changes: Any) -> MemoryMap:
+        """A lab of another run that shares all steps up to the cursor, see ``EngineDriver.branch``: ``prompt``,
+        ``victim``, or knobs. Raises PagedlabError for a recording.
+        """
+        driver = self.driver.branch(self.position, **changes)
+        driver.trace.header["branched_at"] = self.position
+        driver.seek(min(self.position, driver.num_steps))
+        return MemoryMap(driver)
+
+    def other_run(self) -> None:
+        """Show the branch that was made last, or the run that it left."""
+        if self._other is None:
+            raise PagedlabError("There is no other run. Branch first.")
+        self.driver, self._other = self._other, self.driver
+        self._history = History(self.driver.trace)
+        self._past, self._furthest = None, 0
+        self.start_over()
+        self.read_on()
+        if self.selected not in self._history.state.requests:
+            self.selected = None
+        self.selected = self.selected or self._who()
+        self.show()
+
+    def _branch(self, asked: dict[str, Any]) -> None:
+        def progress(done: int, of: int) -> None:
+            if done % 8 == 0:
+                self.show_pane([panes.text(f"Running on … {done} of at most {of} steps")])
+
+        at = self.position
+        branch, self._asked["branch"] = pane_edit.run_on(self.driver, at, asked, progress)
+        branch.trace.header["branched_at"] = at
+        self._other = branch
+
+    def selections(self) -> list[str | None]:
+        return list(self._history.state.requests) or [None]
+
+    def for_export(self) -> MemoryMap:
+        driver = TraceDriver(Trace(self.trace.header | {"live": False}, self.trace.events))
+        return MemoryMap(driver, select=self.selected, step=self.position)
+
     def point(self, id: str) -> None:
         """A block was clicked."""
         self.predict(int(id.removeprefix("block.")))
@@ -255,9 +362,7 @@ class MemoryMap(Lab):
             (p["predicted"] for p in self.predictions if p["step"] == self.position + 1 and p["request"] == selected),
             None,
         )
-        return Scene(
-            state, self._events(), self.trace.header, selected, self.position, num_steps, self.live, guess
-        )
+        return Scene(state, self._events(), self.trace.header, selected, self.position, num_steps, self.live, guess)
 
     def _can_predict(self, state: MemoryState) -> bool:
         return (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 NUM_HUES = 8  # --c0 to --c7 in the style sheet
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -20,12 +21,19 @@ def names(request_ids: Iterable[str]) -> dict[str, str]:
 
 
 def hues(request_ids: Iterable[str]) -> dict[str, int]:
-    """A colour number for each request. A, B, C … have their own, in every lab and whenever they arrive; other names take
-    theirs from the other end, in order of arrival. Beyond eight colours repeat; the letters do not."""
+    """A colour number for each request. A, B, C … have their own, in every lab and whenever they arrive; other names
+    take theirs from the other end, in order of arrival. Beyond eight colours repeat; the letters do not."""
     own = {chr(ord("A") + i): i for i in range(NUM_HUES)}
     ids = list(request_ids)
     others = [r for r in ids if r not in own]
     return {r: own[r] if r in own else (NUM_HUES - 1 - others.index(r)) % NUM_HUES for r in ids}
+
+
+def family_hues(requests: Mapping[str, Any]) -> dict[str, int]:
+    """A colour number for each request of a ``MemoryState``: those that forked from one prompt have one hue."""
+    root = {r: (request.root or r).removesuffix("/0") for r, request in requests.items()}  # A/0 is prompt A's first
+    known = hues(dict.fromkeys(root.values()))
+    return {r: known[root[r]] for r in requests}
 
 
 def _letters() -> Iterable[str]:

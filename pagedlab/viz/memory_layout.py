@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pagedlab.trace.events import BlockCopied
 from pagedlab.viz import labels
 from pagedlab.viz.labels import fit, width
 from pagedlab.viz.marks import Mark
+from pagedlab.viz.memory_cpu import CPU_ROOM, cpu_marks
 from pagedlab.viz.memory_pool import pool_marks
 from pagedlab.viz.memory_rows import Rows, place_rows, seen_marks, table_marks, waiting_marks
 from pagedlab.viz.places import BOTTOM, LEFT, POOL, RIGHT, TABLE, TOP
@@ -21,7 +23,8 @@ from pagedlab.viz.scene import Scene, badge, headline, scale, step_text, story
 def marks(scene: Scene) -> list[Mark]:
     """The whole picture but the strip of time."""
     rows = place_rows(scene)
-    grid = pool_grid(scene.state.num_blocks, (POOL[0], TOP, POOL[1], BOTTOM - TOP))
+    room = BOTTOM - TOP - (CPU_ROOM if scene.state.cpu.num_blocks else 0)
+    grid = pool_grid(scene.state.num_blocks, (POOL[0], TOP, POOL[1], room))
     return [
         *_header(scene),
         *_titles(scene, grid),
@@ -29,7 +32,9 @@ def marks(scene: Scene) -> list[Mark]:
         *waiting_marks(scene, rows),
         *table_marks(scene, rows),
         *pool_marks(scene, grid),
+        *cpu_marks(scene, BOTTOM - CPU_ROOM),
         *_arrow(scene, rows, grid),
+        *_copies(scene, grid),
         *_words(scene),
     ]
 
@@ -51,6 +56,8 @@ def _header(scene: Scene) -> Iterator[Mark]:
     text = badge(scene.header, scene.live)
     if scene.state.edited:
         text += " · edited by you"
+    if "branched_at" in scene.header:
+        text += f" · branched at step {scene.header['branched_at']}"
     text = fit(text, 250, 11.5)
     w = width(text, 11.5) + 30
     yield Mark("badge", (RIGHT - w, 21, w, 22), "card badge", tip="What produced this picture")
@@ -62,7 +69,7 @@ def _header(scene: Scene) -> Iterator[Mark]:
 def _chips(scene: Scene, left: float, right: float) -> Iterator[Mark]:
     """Who there is, to choose from: as many as fit, from the right; those that run first, then those that wait."""
     state = scene.state
-    alive = [*state.running, *state.waiting]
+    alive = [*state.running, *state.swapped, *state.waiting]
     if scene.selected is not None and scene.selected not in alive:
         alive.insert(0, scene.selected)
     widths = {r: max(38.0, width(scene.names[r], 12, bold=True) + 18) for r in alive}
@@ -99,7 +106,12 @@ def _titles(scene: Scene, grid: Grid) -> Iterator[Mark]:
     first = f"WHAT {who} SEES"
     yield Mark("title.seen", (LEFT, 66), "text s11 bold soft", first)
     yield Mark("title.seen.2", (LEFT + width(first, 11, bold=True) + 12, 66), "text s11 soft", "logical blocks")
-    yield Mark("title.table", (TABLE[0], 66), "text s11 bold soft", "BLOCK TABLE")
+    yield Mark(
+        "title.table",
+        (TABLE[0], 66),
+        "text s11 bold soft",
+        "SLOTS" if scene.state.era == "contiguous" else "BLOCK TABLE",
+    )
     device = str(scene.header.get("device") or "CPU")
     first = "MEMORY POOL" if device.upper() == "CPU" else "GPU MEMORY"
     yield Mark("title.pool", (POOL[0], 66), "text s11 bold soft", first)
@@ -111,7 +123,7 @@ def _titles(scene: Scene, grid: Grid) -> Iterator[Mark]:
 
 def _arrow(scene: Scene, rows: Rows, grid: Grid) -> Iterator[Mark]:
     """From the table's row that was written in this step (else its last) to its block."""
-    if not rows.place:
+    if not rows.place or scene.swapped:
         return
     written = {b for b, _ in scene.state.written}
     touched = [i for i in rows.place if scene.table[i] in written]
@@ -140,6 +152,42 @@ def _arrow(scene: Scene, rows: Rows, grid: Grid) -> Iterator[Mark]:
     yield Mark("arrow.head", (), f"path head {hue}", head)
 
 
+def _copies(scene: Scene, grid: Grid) -> Iterator[Mark]:
+    """Copy-on-write as it happened in this step: from the shared block to the selected request's own copy."""
+    if grid.tier == "small":
+        return
+    for e in scene.events:
+        if not isinstance(e, BlockCopied) or e.request_id != scene.selected:
+            continue
+        if e.to_block_id not in scene.table:
+            continue  # it has lost it again in the same step
+        hue = scene.hue(e.request_id)
+        x0, y0, w, h = grid.place(e.from_block_id)
+        x1, y1, _, _ = grid.place(e.to_block_id)
+        yield Mark("copied.from", (x0 - 2, y0 - 2, w + 4, h + 4), "over copied")
+        # From side to side where they stand in one row, else from edge to edge.
+        if y0 == y1:
+            right = x1 > x0
+            start, end = (x0 + w if right else x0, y0 + h * 0.7), (x1 - 2 if right else x1 + w + 2, y1 + h * 0.7)
+            tip, middle = (-7 if right else 7, 0), (start[1], end[1])
+        else:
+            down = y1 > y0
+            start, end = (x0 + w * 0.7, y0 + h if down else y0), (x1 + w * 0.7, y1 - 2 if down else y1 + h + 2)
+            tip, middle = (0, -7 if down else 7), ((start[1] + end[1]) / 2,) * 2
+        path = f"M{start[0]:.1f} {start[1]:.1f}C{start[0]:.1f} {middle[0]:.1f} {end[0]:.1f} {middle[1]:.1f} "
+        yield Mark("copied", (), f"path copied {hue}", f"{path}{end[0]:.1f} {end[1]:.1f}")
+        side = (4, 0) if tip[0] == 0 else (0, 4)
+        back = (end[0] + tip[0], end[1] + tip[1])
+        yield Mark(
+            "copied.head",
+            (),
+            f"path head {hue}",
+            f"M{back[0] - side[0]:.1f} {back[1] - side[1]:.1f}L{end[0]:.1f} {end[1]:.1f}"
+            f"L{back[0] + side[0]:.1f} {back[1] + side[1]:.1f}Z",
+        )
+        return
+
+
 def _words(scene: Scene) -> Iterator[Mark]:
     state = scene.state
     mine, others = story(scene)
@@ -150,9 +198,9 @@ def _words(scene: Scene) -> Iterator[Mark]:
     free = len(state.free)
     if free:
         order = " → ".join(f"#{b}" for b in state.free[:6]) + (" → …" if free > 6 else "")
-        text = f"Next free: {order}   ({free} of {state.num_blocks - 1} free)"
+        text = f"Next free: {order}   ({free} of {scene.num_usable} free)"
     else:
-        text = f"No block is free: all {state.num_blocks - 1} are in use"
+        text = f"No block is free: all {scene.num_usable} are in use"
     right = fit(scale(scene.header, state.block_size), room / 2 + 20, 11)
     yield Mark("free", (LEFT, 357), "text mono s11 soft", fit(text, room - width(right, 11) - 16, 11, mono=True))
     if right:

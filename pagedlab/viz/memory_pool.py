@@ -41,7 +41,7 @@ def _fill_of(scene: Scene, block_id: int) -> int:
 
 def _block_class(scene: Scene, block_id: int, turn: int | None) -> str:
     owners = scene.owners.get(block_id)
-    if block_id == 0 and not owners:
+    if block_id == 0 and scene.state.has_null_block and not owners:
         return "card null"
     if owners:
         mine = scene.selected in owners
@@ -55,7 +55,7 @@ def _block_tip(scene: Scene, block_id: int, turn: int | None) -> str:
     """
     state, owners = scene.state, scene.owners.get(block_id, [])
     said = [f"Block #{block_id}"]
-    if block_id == 0:
+    if block_id == 0 and state.has_null_block:
         said.append("the null block: never handed out")
     if owners:
         said.append(f"held by {labels.listed(scene.names[r] for r in owners)}, ref_cnt {state.ref_cnt[block_id]}")
@@ -87,7 +87,7 @@ def _detail(scene: Scene, grid: Grid, block_id: int, turn: int | None) -> Iterat
     yield from _owners(
         scene, block_id, owners, (x + w - 8, y + 16), w - 22 - width(number, 12, mono=True) - (12 if cached else 0)
     )
-    if block_id == 0 and not owners:
+    if block_id == 0 and state.has_null_block and not owners:
         yield Mark(f"{id}.word", (x + w / 2, y + h / 2 + 11), "text s10 soft mid", "null block" if w > 66 else "null")
         return
     box = (x + 7, y + 23, w - 14, h - 31)
@@ -98,6 +98,9 @@ def _detail(scene: Scene, grid: Grid, block_id: int, turn: int | None) -> Iterat
         yield from _slots(scene, block_id, box, hue, strong)
     if turn is not None:
         yield from _turn(scene, block_id, (x, y, w, h), turn, cached)
+    copy = next((e for e in scene.events if e.kind == "block_copied" and e.to_block_id == block_id), None)
+    if copy and owners:
+        yield Mark(f"{id}.copy", (x + w / 2, y + h + 7.5), "text s8 mid semi", f"copy of #{copy.from_block_id}")
     if scene.guess == block_id:
         yield Mark("guess", (x - 3, y - 3, w + 6, h + 6), "over guess")
 
@@ -126,6 +129,11 @@ def _owners(scene: Scene, block_id: int, owners: list[str], at: tuple[float, flo
         shown.append((request_id, w))
         used += w + 4
     x, y = at
+    if len(shown) == 1 and shown[0][1] + (18 if len(order) > 1 else 0) > room:  # too narrow even for one: smaller
+        name = scene.names[order[0]] + ("+" if len(order) > 1 else "")
+        cls = f"text s9 bold end hue {scene.hue(order[0])}"
+        yield Mark(f"block.{block_id}.owner.{order[0]}", (x + 3, y), cls, fit(name, room + 4, 9.5, bold=True))
+        return
     if len(shown) < len(order):
         more = f"+{len(order) - len(shown)}"
         yield Mark(f"block.{block_id}.more", (x, y), "text s10 soft end", more)

@@ -62,7 +62,7 @@ def seen_marks(scene: Scene, rows: Rows) -> Iterator[Mark]:
         yield Mark(
             "seen.more", (x + w / 2, rows.gap_at + 14), "text s11 soft mid", f"… {plural(rows.hidden, 'more block')}"
         )
-    new = {(b, o) for b, o in state.written}
+    new = set() if scene.swapped else set(state.written)
     for logical, (y, h) in rows.place.items():
         block_id = scene.table[logical]
         yield Mark(
@@ -86,7 +86,7 @@ def _nothing_held(scene: Scene) -> Iterator[Mark]:
     request = scene.state.requests[scene.selected]
     name = scene.names[scene.selected]
     says = {
-        "finished": f"{name} is finished. Its blocks are free again.",
+        "finished": f"{name} is finished. It holds no block any more.",
         "preempted": f"{name} lost its blocks. When there is room,",
         "refused": f"{name} was turned away.",
     }.get(request.status, f"{name} waits for its first step.")
@@ -119,9 +119,14 @@ def _tokens(
             if offset >= filled:
                 yield Mark(f"hole.{request_id}.{position}", place, f"cell hatched {hue}")
                 continue
-            whole = labels.token(texts[position])
+            text, ink = texts[position], hue
+            slot = scene.pool.slots[block_id][offset]
+            if state.edited and (slot is None or slot.text != text or slot.position != position):
+                # The model reads what lies there, whoever wrote it.
+                text, ink = ("?", hue) if slot is None else (slot.text, scene.hue(slot.request_id))
+            whole = labels.token(text)
             shown = fit(whole, slot_w - 6, font, mono=True)
-            yield Mark(f"token.{request_id}.{position}", place, f"cell {hue}")
+            yield Mark(f"token.{request_id}.{position}", place, f"cell {ink}")
             yield Mark(
                 f"token.{request_id}.{position}.t",
                 (place[0] + slot_w / 2, place[1] + slot_h / 2 + font * 0.36),
@@ -226,12 +231,12 @@ def table_marks(scene: Scene, rows: Rows) -> Iterator[Mark]:
     for logical, (y, h) in rows.place.items():
         block_id = scene.table[logical]
         filled, size, hue = state.filled(request_id, logical), state.block_size, scene.hue(request_id)
-        shared = state.ref_cnt[block_id]
+        shared = scene.pool.ref_cnt[block_id]
         middle = y + h / 2 + 5
         yield Mark(
             f"table.{logical}",
             (x, y, w, h),
-            "card",
+            f"card grab {hue}" if scene.live and request_id in state.tables else "card",
             tip=f"Logical block {logical} is physical block {block_id}, {filled} of {size} slots "
             f"filled, ref_cnt {shared}",
         )
@@ -241,9 +246,11 @@ def table_marks(scene: Scene, rows: Rows) -> Iterator[Mark]:
         yield Mark(f"table.{logical}.n", (x + 16, middle - lift), f"text mono semi soft mid {big}", str(logical))
         yield Mark(f"table.{logical}.to", (x + 30, middle - lift), "text soft s13", "→")
         yield Mark(f"table.{logical}.p", (x + 48, middle - lift), f"text mono bold {big}", f"#{block_id}")
-        if tall or shared > 1:
+        if tall or shared > 1 or scene.swapped:
             ref = f"ref_cnt {shared}" if tall else f"×{shared}"
-            place = (x + 10, y + h / 2 + 16) if tall else (x + 82, middle - 1)
+            if scene.swapped:
+                ref = "CPU memory" if tall else "CPU"
+            place = (x + 10, y + h / 2 + 16) if tall else (x + 78, middle - 1)
             yield Mark(f"table.{logical}.ref", place, "text s9 " + ("bold" if shared > 1 else "soft"), ref)
         yield Mark(
             f"table.{logical}.fill",

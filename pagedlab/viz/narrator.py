@@ -23,7 +23,13 @@ class _Told:
     evicted: list[int] = field(default_factory=list)
     written: list[ev.SlotWritten] = field(default_factory=list)
     no_room: ev.AllocationFailed | None = None
-    preempted: bool = False
+    preempted: ev.RequestPreempted | None = None
+    swapped_out: ev.BlocksSwappedOut | None = None
+    swapped_in: ev.BlocksSwappedIn | None = None
+    copies: list[ev.BlockCopied] = field(default_factory=list)
+    parent: str | None = None  # whom it forked from
+    reserved: ev.RegionReserved | None = None
+    released: ev.RegionReleased | None = None
     finished: str = ""
     freed: ev.BlocksFreed | None = None
     edited: ev.TableEdited | None = None
@@ -43,6 +49,11 @@ def narrate(events: Sequence[ev.Event], state: MemoryState, selected: str | None
             evicted.append(e.block_id)  # the next allocation is the reason
         elif isinstance(e, ev.PrefixCacheReset):
             general.append("The prefix cache was reset: no block can be found by its content any more.")
+        for moved in getattr(e, "request_ids", ()):  # a whole group is swapped at once
+            _take(told.setdefault(moved, _Told()), e)
+        if isinstance(e, ev.RequestForked):
+            told.setdefault(e.child_id, _Told()).parent = e.request_id
+            continue
         request_id = getattr(e, "request_id", None)
         if request_id is None:
             continue
@@ -79,7 +90,17 @@ def _take(part: _Told, e: ev.Event) -> None:
         case ev.AllocationFailed():
             part.no_room = e
         case ev.RequestPreempted():
-            part.preempted = True
+            part.preempted = e
+        case ev.BlocksSwappedOut():
+            part.swapped_out = e
+        case ev.BlocksSwappedIn():
+            part.swapped_in = e
+        case ev.BlockCopied():
+            part.copies.append(e)
+        case ev.RegionReserved():
+            part.reserved = e
+        case ev.RegionReleased():
+            part.released = e
         case ev.RequestFinished():
             part.finished = e.reason
         case ev.BlocksFreed():
@@ -99,25 +120,56 @@ def _tell(name: str, part: _Told, state: MemoryState, request_id: str, brief: bo
         )
     if part.arrived and not part.written:
         said.append(f"{name} arrived with {plural(len(part.arrived.token_ids), 'token')} and waits.")
+    if part.swapped_in:
+        e = part.swapped_in
+        into = "" if brief else f" from the CPU's memory, into {_blocks(e.gpu_block_ids)}"
+        said.append(f"{name} came back{into}.")
+    if part.parent is not None:
+        said.append(f"{name} forked from {names(state.requests)[part.parent]} and shares all its blocks.")
+    said += [_copy(name, e, brief) for e in part.copies]
+    if part.reserved:
+        e = part.reserved
+        said.append(
+            f"{name} got slots {e.start} to {e.start + e.length - 1} in one piece; it will need {e.num_needed}."
+        )
     if part.hits:
         said.append(_hits(name, part, state))
     if part.written:
-        said.append(_briefly(name, part) if brief else _written(name, part, state, request_id))
+        short = brief or bool(part.copies)
+        said.append(_briefly(name, part) if short else _written(name, part, state, request_id))
     if part.evicted:
         said.append(f"What the prefix cache kept in {_blocks(part.evicted)} is lost.")
     if part.preempted:
         back = f" gave back {_blocks(part.freed.block_ids)} and" if part.freed else ""
-        said.append(f"No free block was left: {name} was preempted,{back} waits again at the head of the queue.")
+        if part.preempted.how == "swap":
+            out = part.swapped_out
+            if brief:
+                said.append(f"{name} was swapped out.")
+            else:
+                who = listed(names(state.requests)[r] for r in out.request_ids)
+                count = plural(len(out.gpu_block_ids), "block")
+                said.append(f"No free block was left: the {count} of {who} were moved to the CPU's memory.")
+        else:
+            said.append(f"No free block was left: {name} was preempted,{back} waits again at the head of the queue.")
+            if part.preempted.reason:
+                said.append(f"Not swapped: {part.preempted.reason}.".replace("..", "."))
     elif part.finished:
         reason = {
             "stop": "the model ended its text",
             "length": "all its tokens are there",
             "abort": "stopped from outside",
+            "dropped": "its beam fell behind the others",
         }
         back = ""
         if part.freed:
-            are = "is" if len(part.freed.block_ids) == 1 else "are"
-            back = f": {_blocks(part.freed.block_ids)} {are} free again"
+            free = [b for b in part.freed.block_ids if b in {*part.freed.to_head, *part.freed.to_tail}]
+            shared = [b for b in part.freed.block_ids if b not in free]
+            pool = " of the CPU's memory" if part.freed.pool == "cpu" else ""
+            are = "is" if len(free) == 1 else "are"
+            back = f": {_blocks(free)}{pool} {are} free again" if free else ""
+            back += f"{', ' if free else ': '}others still hold {_blocks(shared)}" if shared else ""
+        elif part.released:
+            back = f": slots {part.released.start} to {part.released.start + part.released.length - 1} are a hole again"
         said.append(f"{name} is finished ({reason.get(part.finished, part.finished)}){back}.")
     elif part.no_room and not part.written:
         free = plural(part.no_room.num_free_blocks, "free block") if part.no_room.num_free_blocks else ""
@@ -141,11 +193,15 @@ def _hits(name: str, part: _Told, state: MemoryState) -> str:
 def _written(name: str, part: _Told, state: MemoryState, request_id: str) -> str:
     first, last = part.written[0], part.written[-1]
     count, size = len(part.written), state.block_size
+    if part.reserved or request_id in state.regions:
+        if count == 1:
+            return f"{name} wrote {quoted(first.text)} into slot {first.block_id}."
+        return f"{name} wrote {plural(count, 'token')} into slots {first.block_id} to {last.block_id}."
     prompt = state.requests[request_id].num_prompt_tokens
     if count == 1 and first.position >= prompt:
         if part.new:
             return (
-                f"{name}'s last block was full, so it got #{first.block_id} from the head of the free queue; "
+                f"{name}'s last block was full, so it got #{first.block_id} from {_queue(state)}; "
                 f"{quoted(first.text)} went into its slot {first.offset}."
             )
         room = size - 1 - first.offset
@@ -165,6 +221,18 @@ def _written(name: str, part: _Told, state: MemoryState, request_id: str) -> str
     of = f"{of} of {name}'s {prompt:,}" if chunk else f"{name}'s {plural(count, 'token')}"
     into = f" into {_blocks(list(dict.fromkeys(e.block_id for e in part.written)))}"
     return f"{what} wrote {of}{into}: {_filled(last, size)}"
+
+
+def _copy(name: str, e: ev.BlockCopied, brief: bool) -> str:
+    if brief:
+        return f"{name} got #{e.to_block_id}, a copy of #{e.from_block_id}."
+    return (
+        f"#{e.from_block_id} is shared, so before it wrote {name} got a copy of it in #{e.to_block_id} (copy-on-write)."
+    )
+
+
+def _queue(state: MemoryState) -> str:
+    return "the top of the free stack" if state.era == "paper" else "the head of the free queue"
 
 
 def _briefly(name: str, part: _Told) -> str:
@@ -190,6 +258,8 @@ def _blocks(block_ids: Sequence[int]) -> str:
 
 def next_step(state: MemoryState) -> str:
     """What the next step will do, for the button: named after it where one request runs."""
+    if state.swapped:
+        return "Run one step"
     if len(state.running) == 1 and not state.waiting:
         pending = len(state.requests[state.running[0]].pending)
         return "Decode one token" if pending <= 1 else "Write the next chunk"

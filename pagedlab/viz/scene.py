@@ -8,6 +8,7 @@ from typing import Any
 
 from pagedlab.trace import MemoryState
 from pagedlab.trace.events import Event
+from pagedlab.trace.replay import CpuPool
 from pagedlab.viz import labels
 from pagedlab.viz.labels import plural
 from pagedlab.viz.narrator import narrate
@@ -28,21 +29,48 @@ class Scene:
     names: dict[str, str] = field(init=False)
     hues: dict[str, int] = field(init=False)
     owners: dict[int, list[str]] = field(init=False)  # of each block that somebody holds
+    cpu_owners: dict[int, list[str]] = field(init=False)  # the same for the pool of those swapped out
 
     def __post_init__(self) -> None:
         self.names = labels.names(self.state.requests)
-        self.hues = labels.hues(self.state.requests)
+        self.hues = labels.family_hues(self.state.requests)
         self.owners = {}
         for request_id, table in self.state.tables.items():
             for block_id in dict.fromkeys(table):
                 self.owners.setdefault(block_id, []).append(request_id)
+        for request_id, region in self.state.regions.items():
+            for slot in range(region.start, region.start + region.length):
+                self.owners[slot] = [request_id]
+        self.cpu_owners = {}
+        for request_id, table in self.state.cpu.tables.items():
+            for block_id in dict.fromkeys(table):
+                self.cpu_owners.setdefault(block_id, []).append(request_id)
 
     def hue(self, request_id: str) -> str:
         return f"c{self.hues[request_id]}"
 
     @property
+    def swapped(self) -> bool:
+        """Is the selected request's memory in the CPU pool?"""
+        return self.selected in self.state.cpu.tables
+
+    @property
+    def pool(self) -> MemoryState | CpuPool:
+        """Where the blocks of ``table`` are."""
+        return self.state.cpu if self.swapped else self.state
+
+    @property
     def table(self) -> list[int]:
-        return self.state.tables.get(self.selected, [])
+        """The selected request's blocks, in logical order. (Before paging: the slots of its region.)"""
+        if self.selected in self.state.regions:
+            region = self.state.regions[self.selected]
+            return list(range(region.start, region.start + region.length))
+        return self.pool.tables.get(self.selected, [])
+
+    @property
+    def num_usable(self) -> int:
+        """How many blocks can ever be handed out."""
+        return self.state.num_blocks - self.state.has_null_block
 
 
 def headline(scene: Scene) -> str:
@@ -60,6 +88,10 @@ def headline(scene: Scene) -> str:
         return f"{verb}: {plural(request.num_tokens, 'token')}, none in memory"
     left = len(table) * state.block_size - request.num_computed_tokens
     tokens = plural(request.num_computed_tokens, "token")
+    if scene.swapped:
+        return f"swapped out: {tokens} in {plural(len(table), 'CPU block')}"
+    if scene.selected in state.regions:
+        return f"{tokens} in {plural(len(table), 'slot')} in one piece, {left} left"
     return f"{tokens} in {plural(len(table), 'block')}, {plural(left, 'slot') if left else 'no slot'} left"
 
 

@@ -6,7 +6,6 @@ It takes plain data, one dict a step and side, and knows nothing of where they c
 
 from __future__ import annotations
 
-import base64
 import html
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -77,11 +76,9 @@ class SideBySideLab(ipywidgets.VBox):
         return svg(self._marks(), SIZE, f"Two runs side by side, step {self.step}. {self._verdict()}", theme)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        data = dict(super()._repr_mimebundle_(**kwargs))
-        encoded = base64.b64encode(self.svg().encode()).decode()
-        name = html.escape(f"Two runs side by side, step {self.step}")
-        image = f'<img alt="{name}" width="{SIZE[0]:g}" src="data:image/svg+xml;base64,{encoded}"/>'
-        return data | {"text/plain": self.text(), "text/html": image}
+        """The live widget, and for readers without one the static picture (as an SVG: see ``viz/widget.py``)."""
+        data = super()._repr_mimebundle_(**kwargs) or {}
+        return data | {"text/plain": self.text(), "image/svg+xml": self.svg()}
 
     def _button(self, text: str, by: int) -> ipywidgets.Button:
         button = ipywidgets.Button(description=text, layout={"width": "110px"})
@@ -127,12 +124,12 @@ class SideBySideLab(ipywidgets.VBox):
 
     def _marks(self) -> Iterator[Mark]:
         different = self._different[self.step - 1]
-        yield Mark("step", (RIGHT, 36), "text s12 soft end", f"step {self.step} of {self.num_steps}")
         for side, x in enumerate(HALVES):
             name = self.names[side]
             yield Mark(f"{side}.name", (x, 36), "text s15 bold", name)
-            what = "recorded" if side == 0 else "replayed here, same workload"
-            yield Mark(f"{side}.what", (x + width(name, 15, bold=True) + 12, 36), "text s11 soft", what)
+            left = x + width(name, 15, bold=True) + 12
+            what = fit("recorded" if side == 0 else "replayed here, same workload", x + PANEL - left, 11)
+            yield Mark(f"{side}.what", (left, 36), "text s11 soft", what)
             yield Mark(f"{side}.pool", (x, 62), "text s11 bold soft", "MEMORY POOL")
             yield from self._pool(side, x)
             for i, (fields, text) in enumerate(self._lines(side)):
@@ -183,6 +180,7 @@ class SideBySideLab(ipywidgets.VBox):
         yield Mark("strip.title", (LEFT, top - 8), "text s11 bold soft", "TIME")
         told = "each column a step, tall where the two differ; blocks that differ have a dashed outline"
         yield Mark("strip.what", (LEFT + 40, top - 8), "text s11 soft", told)
+        yield Mark("strip.step", (RIGHT, top - 8), "text s12 soft end", f"step {self.step} of {self.num_steps}")
         w = (RIGHT - LEFT) / self.num_steps
         gap = 1.0 if w > 3 else 0.0
         for i, fields in enumerate(self._different):

@@ -32,10 +32,10 @@ def x_of(position: int, num_columns: int) -> float:
 
 def marks(history: History, num_columns: int) -> list[Mark]:
     """Everything but the playhead."""
-    blocks = list(range(1, history.state.num_blocks))
+    blocks = list(range(int(history.state.has_null_block), history.state.num_blocks))
     caption = "each row a physical block, each column a step"
     if len(blocks) > 13:
-        used = sorted(b for b in history.runs if b)
+        used = sorted(b for b in history.runs if b or not history.state.has_null_block)
         caption = (
             f"each row a physical block ({len(used):,} of {len(blocks):,}: those used so far), each column a step"
         )
@@ -54,7 +54,7 @@ def marks(history: History, num_columns: int) -> list[Mark]:
     pitch = min(10.0, (BOTTOM - TOP) / len(rows))
     height = pitch - (2 if pitch >= 7 else 1 if pitch >= 4 else 0.3)
     every = math.ceil(8.0 / pitch)  # not every row has room for its number
-    names, hues = labels.names(history.state.requests), labels.hues(history.state.requests)
+    names, hues = labels.names(history.state.requests), labels.family_hues(history.state.requests)
     groups: dict[tuple[str, int], list[list[tuple[int, float]]]] = {}
     for i, row in enumerate(rows):
         y = TOP + i * pitch

@@ -1,5 +1,4 @@
-"""The memory map drawn as text, for a terminal: what a request sees, its block table, the pool, and what the step did.
-"""
+"""The memory map as text: what a request sees, its block table, the pool, and what the step did."""
 
 from __future__ import annotations
 
@@ -46,7 +45,11 @@ def draw(
         lines += textwrap.wrap(said, width)
     free = state.free
     order = " → ".join(f"#{b}" for b in free[:6]) + (" → …" if len(free) > 6 else "")
-    lines.append(f"Next free: {order}   ({len(free)} of {state.num_blocks - 1} free)" if free else "No block is free.")
+    if state.cpu.tables:
+        for request_id, blocks in state.cpu.tables.items():
+            listed = labels.listed(f"#{b}" for b in blocks)
+            lines += textwrap.wrap(f"In CPU memory: {scene.names[request_id]} ({listed})", width)
+    lines.append(f"Next free: {order}   ({len(free)} of {scene.num_usable} free)" if free else "No block is free.")
     if bytes_of := scale(header, state.block_size):
         lines += textwrap.wrap(bytes_of, width)
     return "\n".join(line.rstrip() for line in lines)
@@ -67,8 +70,7 @@ def _top(scene: Scene, width: int, color: bool) -> list[str]:
 
 
 def _seen(scene: Scene, width: int, color: bool) -> list[str]:
-    """One line for each logical block: its place in the table, then its tokens; "·" is a slot that is not written yet.
-    """
+    """One line for each logical block: its place in the table, then its tokens; "·" is a slot not yet written."""
     state, request_id = scene.state, scene.selected
     request, size = state.requests[request_id], state.block_size
     new = set(state.written)
@@ -87,7 +89,7 @@ def _seen(scene: Scene, width: int, color: bool) -> list[str]:
             else:
                 word = labels.token(request.texts[i * size + offset])
                 words.append(f"[{word}]" if (table[i], offset) in new else word)
-        shared = f"×{state.ref_cnt[table[i]]}" if state.ref_cnt[table[i]] > 1 else ""
+        shared = f"×{scene.pool.ref_cnt[table[i]]}" if scene.pool.ref_cnt[table[i]] > 1 else ""
         tail = labels.clip(" ".join(words), room)
         if size > 8 and filled < size:  # the end is what changes
             written = " ".join(words[:filled])
@@ -116,14 +118,12 @@ def _pool(scene: Scene, width: int, color: bool) -> list[str]:
     state = scene.state
     turn = {b: i for i, b in enumerate(state.free)}
     used = sum(bool(scene.owners.get(b)) for b in range(state.num_blocks))
-    lines = [f"Pool: {used} of {state.num_blocks - 1} blocks in use   █ written  ░ allocated, not written  ◆ cached"]
+    lines = [f"Pool: {used} of {scene.num_usable} blocks in use   █ written  ░ allocated, not written  ◆ cached"]
     blocks = list(range(state.num_blocks))
     if len(blocks) > MOST_BLOCKS:
         near = {*scene.owners, *state.free[:8]}
         blocks = [b for b in blocks if b in near][:MOST_BLOCKS]
-        lines[0] = (
-            f"Pool: {used} of {state.num_blocks - 1} blocks in use; shown are {len(blocks)}, those in use and next"
-        )
+        lines[0] = f"Pool: {used} of {scene.num_usable} blocks in use; shown are {len(blocks)}, those in use and next"
     bar = min(8, state.block_size)
     cell = max(14, bar + 8)
     per_line = max(1, width // cell)
@@ -145,5 +145,13 @@ def _block(scene: Scene, block_id: int, turn: int | None, bar: int, cell: int, c
         body = f"{name:<2s}{'█' * full}{'░' * (bar - full)}"
         text = f"{head:<5s}{body}"
         return _paint(scene, who, text, color, mine) + " " * max(1, cell - len(text))
-    word = "null" if block_id == 0 else "next" if turn == 0 else labels.ordinal(turn + 1) if turn is not None else ""
+    word = (
+        "null"
+        if block_id == 0 and state.has_null_block
+        else "next"
+        if turn == 0
+        else labels.ordinal(turn + 1)
+        if turn is not None
+        else ""
+    )
     return f"{f'{head:<5s}{word}':<{cell}s}"

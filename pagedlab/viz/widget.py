@@ -2,8 +2,8 @@
 
 A lab says what its picture is (``marks``, ``title``, ``words``, ``strip``) and how its cursor moves; the rest is here.
 The front end keeps every picture it was sent, so it moves through the steps it has seen without asking. It asks for the
-others ("show"), says where it has gone ("at"), and passes on what was clicked ("point"). Nothing here waits for it: in a
-notebook that runs without one, the lab is a value with a picture.
+others ("show"), says where it has gone ("at"), and passes on what was clicked ("point"). Nothing here waits for it: in
+a notebook that runs without one, the lab is a value with a picture.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import traitlets
 
 from pagedlab.errors import PagedlabError
 from pagedlab.viz.marks import Mark, Picture, diff, picture
+from pagedlab.viz.panes import Part
 from pagedlab.viz.style import STATIC
 from pagedlab.viz.svg import svg
 
@@ -41,8 +42,9 @@ class Strip:
 class Lab(anywidget.AnyWidget):
     """A lab. A subclass has the methods of the first part, and calls ``super().__init__()`` when they can be called.
 
-    ``selected`` is the other thing, besides the step, that its picture depends on (a request, a kind of chart), or None:
-    a mark of class "chip" with the id "chip.NAME" selects NAME. A mark of class "askable" calls ``point`` when clicked.
+    ``selected`` is the other thing, besides the step, that its picture depends on (a request, a kind of chart), or
+    None: a mark of class "chip" with the id "chip.NAME" selects NAME. A mark of class "askable" calls ``point`` when
+    clicked.
     """
 
     NAME: ClassVar[str] = "Lab"
@@ -59,6 +61,7 @@ class Lab(anywidget.AnyWidget):
         self._sent: OrderedDict[tuple[int, str | None], tuple[Any, Picture]] = OrderedDict()
         self._strip: tuple[int, Picture] = (0, {})
         self._set_back = False  # since the last message
+        self._open_pane: str | None = None
         super().__init__()
         self.on_msg(self._receive)
         _keep_fresh(self)
@@ -114,13 +117,27 @@ class Lab(anywidget.AnyWidget):
     def point(self, id: str) -> None:
         """An askable mark was clicked. Raises PagedlabError where that means nothing."""
 
-    def do(self, content: dict[str, Any]) -> None:
-        """Any other wish of the front end: ``content["do"]`` says which."""
-        raise PagedlabError(f"This lab cannot do {content.get('do')!r}.")
+    def drag(self, what: str, onto: str) -> None:
+        """A mark of class "grab" (the id ``what``) was dropped on the mark ``onto``."""
 
-    def extra(self) -> dict[str, Any]:
-        """More for the front end, sent with every picture."""
+    def panes(self) -> dict[str, str]:
+        """What can be unfolded under the picture now: id -> the button's words. Only what works."""
         return {}
+
+    def pane(self, id: str) -> list[Part]:
+        """What an open pane holds at the cursor, see ``panes.py``."""
+        return []
+
+    def act(self, pane: str, name: str, values: dict[str, str]) -> None:
+        """A button or form of a pane was used."""
+
+    def selections(self) -> list[str | None]:
+        """All that can be selected."""
+        return [self.selected]
+
+    def for_export(self) -> Lab:
+        """A lab of the same run with a cursor of its own, that needs no engine."""
+        return self
 
     def read_on(self) -> bool:
         """Take in what happened outside since the last picture. True where what was shown may never have happened."""
@@ -200,6 +217,10 @@ class Lab(anywidget.AnyWidget):
             if lab is not self and lab.shares is self.shares:
                 lab._refresh_if_grown()
 
+    def show_pane(self, parts: list[Part]) -> None:
+        """Fill the open pane."""
+        self.send({"pane": {"id": self._open_pane, "parts": parts}})
+
     def _refresh_if_grown(self) -> None:
         if self.grown():
             self.send(self._message(next(reversed(self._sent), None)))
@@ -207,8 +228,12 @@ class Lab(anywidget.AnyWidget):
     def read_on_and_clear(self) -> None:
         """Read on; where the run was set back, forget what was sent."""
         if self.read_on():
-            self._sent.clear()
-            self._set_back = True
+            self.start_over()
+
+    def start_over(self) -> None:
+        """Nothing that was sent is true any more (another run is shown)."""
+        self._sent.clear()
+        self._set_back = True
 
     def _message(self, have: tuple[int, str | None] | None = None, whole: bool = False) -> dict[str, Any]:
         """The picture at the cursor, as the difference from the one that the front end says it has (all of it where
@@ -239,7 +264,7 @@ class Lab(anywidget.AnyWidget):
             **{name: words[name] for name in ("next", "verdict", "question", "say")},
             "run": {"steps": self.num_steps, "live": getattr(self, "live", False), "over": over},
             "strip": self._strip_message(whole),
-            **self.extra(),
+            "panes": self.panes(),
         }
 
     def _strip_message(self, whole: bool) -> dict[str, Any]:
@@ -248,9 +273,7 @@ class Lab(anywidget.AnyWidget):
         version, old = self._strip
         if marks != old:
             self._strip = (version + 1, marks)
-        size = (
-            {name: getattr(strip, name) for name in ("left", "top", "width", "height", "columns")} if strip else None
-        )
+        size = {name: getattr(strip, name) for name in ("left", "top", "width", "height", "columns")} if strip else None
         base = None if whole else version
         return {"version": self._strip[0], "base": base, **diff({} if whole else old, marks), "size": size}
 
@@ -271,8 +294,14 @@ class Lab(anywidget.AnyWidget):
                     self.point(str(content["id"]))
                 case "whole":
                     self.send(self._message(whole=True))
-                case _:
-                    self.do(content)
+                case "drag":
+                    self.drag(str(content["what"]), str(content["onto"]))
+                case "pane":
+                    self._open_pane = content["id"]
+                case "act":
+                    self.act(str(content["pane"]), str(content["name"]), content["values"])
+            if self._open_pane is not None:
+                self.show_pane(self.pane(self._open_pane))
         except Exception as error:  # shown where it happened: nobody sees a traceback of a click
             said = (
                 str(error) if isinstance(error, PagedlabError) else f"The step failed. {type(error).__name__}: {error}"

@@ -28,6 +28,9 @@ class FrontEnd:
     def receive(self, message, buffers=None):
         self.sizes.append(len(json.dumps(message).encode()))
         message = json.loads(json.dumps(message))
+        if "pane" in message:
+            self.pane = message["pane"]
+            return
         if "error" in message:
             self.errors.append(message["error"])
             return
@@ -228,7 +231,9 @@ def test_a_notebook_keeps_the_picture_for_readers_without_a_kernel():
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("lab", outputs=[output])])
     notebook.metadata["widgets"] = {}
     without_live_views(notebook)
-    assert set(notebook.cells[0].outputs[0].data) == {"text/plain", "image/svg+xml"} and "widgets" not in notebook.metadata
+    assert (
+        set(notebook.cells[0].outputs[0].data) == {"text/plain", "image/svg+xml"} and "widgets" not in notebook.metadata
+    )
 
 
 @pytest.mark.parametrize("stored", [True, False])

@@ -90,7 +90,8 @@ def test_a_side_that_stopped_is_drawn_empty_and_says_why(same):
 
 def test_without_a_front_end_it_is_a_picture(same):
     data = SideBySideLab(same)._repr_mimebundle_()
-    assert data["text/html"].startswith('<img alt="Two runs side by side, step 1"')
+    assert ET.fromstring(data["image/svg+xml"]).get("aria-label").startswith("Two runs side by side, step 1.")
+    assert "text/html" not in data
     assert "vLLM: scheduled" in data["text/plain"]
 
 

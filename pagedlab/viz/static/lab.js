@@ -4,7 +4,6 @@
 const SVG = "http://www.w3.org/2000/svg";
 const LAYERS = ["card", "cell", "over", "path", "text", "top"];
 const PLAY_MS = 900;
-let count = 0;
 
 const key = (position, selected) => JSON.stringify([position, selected]);
 
@@ -17,6 +16,7 @@ class Store {
     this.want = null; // where the learner wants to be, while the pictures for it are on their way
     this.note = "";
     this.playing = null;
+    this.pane = null; // the one that is unfolded, {id, parts}
     this.receive = this.receive.bind(this);
     model.on("msg:custom", this.receive);
     this.restart(model.get("picture"));
@@ -34,6 +34,7 @@ class Store {
     this.seen = 0;
     this.lab = whole.lab; // its name, its size
     this.take(whole);
+    for (const message of this.model.get("recorded") ?? []) this.take(message); // a page that was saved has all steps in it
     this.position = whole.position;
     this.selected = whole.selected;
   }
@@ -41,6 +42,10 @@ class Store {
   // ---- from the kernel
 
   receive(message) {
+    if (message.pane !== undefined) {
+      if (this.pane?.id === message.pane.id) this.pane = message.pane;
+      return this.draw();
+    }
     clearTimeout(this.late);
     const asked = this.waiting;
     this.waiting = null;
@@ -80,6 +85,7 @@ class Store {
     if ((message.base && !base) || (strip.base !== null && strip.base !== this.strip.version)) return false;
     for (const position of message.stale) this.forget(position); // what happened after the last step now belongs to the next
     this.run = message.run;
+    this.panes = message.panes;
     this.strip = { version: strip.version, size: strip.size, marks: patched(strip.base === null ? null : this.strip.marks, strip) };
     const { position, selected, next, verdict, question, say } = message;
     this.pictures.set(key(position, selected), { marks: patched(base && base.marks, message), next, verdict, question, say });
@@ -137,6 +143,22 @@ class Store {
     this.ask({ do: "point", id });
   }
 
+  // A mark that can be grabbed was dropped on another one.
+  drop(what, onto) {
+    if (this.position === this.run.steps) this.ask({ do: "drag", what, onto });
+  }
+
+  open(id) {
+    this.pane = id === null ? null : { id, parts: [] };
+    this.send({ do: "pane", id });
+    this.draw();
+  }
+
+  act(name, values) {
+    this.note = "";
+    this.send({ do: "act", pane: this.pane.id, name, values });
+  }
+
   play() {
     if (this.playing) return this.stop();
     const tick = () => {
@@ -166,7 +188,9 @@ class Store {
       clearTimeout(this.late);
       this.waiting = this.want = null;
       this.stop();
-      this.note = "The kernel is gone: only the steps seen so far can be shown. Run the cell again.";
+      this.note = this.model.get("recorded")
+        ? "This page holds the recorded steps of one request only."
+        : "The kernel is gone: only the steps seen so far can be shown. Run the cell again.";
       this.draw();
     }
   }
@@ -201,7 +225,9 @@ class View {
   constructor(store, el) {
     this.store = store;
     this.drawn = new Map(); // id -> {mark, element}
-    const id = `pagedlab-${++count}`;
+    // Not a counter: every lab loads its own copy of this module, and url(#id) finds the first one in the page, even one in
+    // a hidden tab, which draws nothing.
+    const id = `pagedlab-${Math.random().toString(36).slice(2)}`;
     el.innerHTML = `
       <div class="pagedlab" tabindex="0" role="group" data-lm-suppress-shortcuts="true"
            aria-label="${store.lab.name}. Left and right arrow: step. Space: play. Home, End: first and last step.">
@@ -219,8 +245,11 @@ class View {
           <button data-do="play" aria-label="Play" title="Play (Space)">▶</button>
           <button data-do="last" aria-label="Last step" title="Last step (End)">▶|</button>
           <span class="ask"></span>
+          <button data-do="more" aria-label="More" title="More" aria-expanded="false">⋯</button>
           <button class="go" data-do="step" title="→"></button>
         </div>
+        <div class="tools" hidden></div>
+        <div class="pane" hidden></div>
         <div class="spoken" aria-live="polite"></div>
       </div>`;
     this.root = el.firstElementChild;
@@ -232,6 +261,12 @@ class View {
     this.buttons = Object.fromEntries([...this.root.querySelectorAll("button")].map((b) => [b.dataset.do, b]));
     this.root.addEventListener("click", (event) => this.click(event.target));
     this.root.addEventListener("keydown", (event) => this.keydown(event));
+    this.tools = find(".tools");
+    this.pane = find(".pane");
+    this.root.addEventListener("pointerdown", (event) => this.grab(event));
+    this.root.addEventListener("pointermove", (event) => this.held && this.pull(event));
+    this.root.addEventListener("pointerup", (event) => this.held && this.letGo(event));
+    this.root.addEventListener("submit", (event) => this.submit(event));
     this.hit.addEventListener("pointerdown", (event) => this.scrub(event));
     this.hit.addEventListener("pointermove", (event) => event.buttons && this.scrub(event));
     this.draw(true);
@@ -249,6 +284,7 @@ class View {
     for (const [id, mark] of wanted) this.mark(id, mark, first);
     this.now();
     this.words(picture);
+    this.unfolded();
     this.root.dataset.position = store.position;
     this.root.dataset.selected = store.selected ?? "";
     this.root.dataset.steps = store.run.steps;
@@ -340,6 +376,7 @@ class View {
     ask.textContent = store.note || [picture.verdict, asking].filter(Boolean).join(" ");
     ask.classList.toggle("alarm", store.note !== "" && !store.note.startsWith("Waiting"));
     this.root.classList.toggle("asking", asking !== "");
+    this.root.classList.toggle("at-end", store.position === store.run.steps && "grab" in store.panes);
     const spoken = this.root.querySelector(".spoken");
     if (spoken.textContent !== picture.say) spoken.textContent = picture.say;
   }
@@ -348,7 +385,9 @@ class View {
 
   click(target) {
     const button = target.closest("button");
-    if (button) return this.act(button.dataset.do);
+    if (button?.dataset.pane) return this.store.open(this.store.pane?.id === button.dataset.pane ? null : button.dataset.pane);
+    if (button?.dataset.act) return this.store.act(button.dataset.act, {});
+    if (button) return button.dataset.do && this.act(button.dataset.do);
     const mark = target.closest("[data-id]");
     if (!mark) return;
     const id = mark.dataset.id;
@@ -358,6 +397,11 @@ class View {
 
   act(what) {
     const { store } = this;
+    if (what === "more") {
+      this.tools.hidden = !this.tools.hidden;
+      if (this.tools.hidden && store.pane) store.open(null);
+      return this.unfolded();
+    }
     if (what !== "play") clearInterval(store.playing), (store.playing = null);
     if (what === "first") store.go(0);
     if (what === "back") store.step(-1);
@@ -368,6 +412,12 @@ class View {
 
   keydown(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches("input, select")) {
+      // The notebook around us takes Enter for itself.
+      if (event.key === "Enter" && event.target.matches("input")) event.preventDefault(), event.target.form.requestSubmit();
+      return;
+    }
+    if (event.key === "Escape") this.drop();
     const onButton = event.target !== this.root && event.target.closest("button, [role=button]");
     if (onButton && (event.key === "Enter" || event.key === " ")) {
       if (event.target.closest("button")) return; // the browser clicks
@@ -393,6 +443,88 @@ class View {
     marks[at < 0 && by < 0 ? marks.length - 1 : (at + by + marks.length) % marks.length].focus();
   }
 
+  // ---- what is folded away: buttons for it, and the one pane that is open
+
+  unfolded() {
+    const { store, tools, pane } = this;
+    const names = Object.entries(store.panes);
+    const more = this.buttons.more;
+    more.hidden = names.length === 0;
+    tools.hidden ||= names.length === 0;
+    more.setAttribute("aria-expanded", !tools.hidden);
+    const wanted = JSON.stringify([names, store.pane?.id]);
+    if (tools.dataset.shown !== wanted) {
+      tools.dataset.shown = wanted;
+      const focus = tools.querySelector(":focus")?.dataset.pane;
+      tools.replaceChildren(
+        ...names.map(([id, words]) =>
+          make("button", { "data-pane": id, "aria-pressed": id === store.pane?.id }, [words]),
+        ),
+      );
+      if (focus) tools.querySelector(`[data-pane="${focus}"]`)?.focus();
+    }
+    pane.hidden = tools.hidden || !store.pane;
+    if (this.shown === store.pane) return;
+    this.shown = store.pane;
+    // What was typed stays where the field stays.
+    const typed = new Map([...pane.querySelectorAll("input, select")].map((e) => [e.name, e.value]));
+    const focus = pane.querySelector(":focus")?.name;
+    pane.replaceChildren(...(store.pane?.parts ?? []).map(part));
+    for (const e of pane.querySelectorAll("input, select")) {
+      const before = typed.get(e.name);
+      if (before && (e.tagName === "INPUT" || [...e.options].some((o) => o.value === before))) e.value = before;
+      if (e.name === focus) e.focus();
+    }
+    pane.querySelector(".marked")?.scrollIntoView({ block: "nearest" });
+  }
+
+  submit(event) {
+    event.preventDefault();
+    const values = Object.fromEntries(new FormData(event.target));
+    this.store.act(event.target.dataset.name, values);
+  }
+
+  // ---- taking hold of a mark and dropping it on another
+
+  grab(event) {
+    const mark = event.target.closest(".grab");
+    if (!mark || !this.root.classList.contains("at-end")) return;
+    this.held = mark;
+    mark.setPointerCapture(event.pointerId);
+    this.line = document.createElementNS(SVG, "path");
+    this.line.setAttribute("class", `path pulled ${/\bc\d\b/.exec(mark.getAttribute("class"))?.[0] ?? ""}`);
+    this.layers.top.append(this.line);
+  }
+
+  pull(event) {
+    const svg = this.root.querySelector("svg");
+    const at = (x, y) => new DOMPoint(x, y).matrixTransform(svg.getScreenCTM().inverse());
+    const box = this.held.getBoundingClientRect();
+    const from = at(box.right, box.top + box.height / 2);
+    const to = at(event.clientX, event.clientY);
+    this.line.setAttribute("d", `M${from.x} ${from.y}L${to.x} ${to.y}`);
+    this.over?.classList.remove("target");
+    this.over = this.under(event);
+    this.over?.classList.add("target");
+  }
+
+  letGo(event) {
+    const what = this.held.dataset.id;
+    const onto = this.under(event)?.dataset.id;
+    this.drop();
+    if (onto) this.store.drop(what, onto);
+  }
+
+  drop() {
+    this.line?.remove();
+    this.over?.classList.remove("target");
+    this.held = this.over = this.line = null;
+  }
+
+  under(event) {
+    return this.root.getRootNode().elementFromPoint(event.clientX, event.clientY)?.closest(".askable");
+  }
+
   scrub(event) {
     if (event.type === "pointerdown") this.hit.setPointerCapture(event.pointerId);
     const box = this.hit.getBoundingClientRect();
@@ -409,6 +541,43 @@ const hatch = (id, i) => `
     <rect width="6" height="6" style="fill: var(--back)"></rect>
     <path d="M1 0V6" style="stroke: var(--hue); stroke-width: 2; opacity: .7"></path>
   </pattern>`;
+
+// One part of a pane, see viz/panes.py.
+function part({ kind, ...p }) {
+  if (kind === "text") return make("p", { class: p.alarm ? "alarm" : "" }, [p.text]);
+  if (kind === "buttons") {
+    const one = ([name, words, chosen]) => make("button", { "data-act": name, "aria-pressed": chosen }, [words]);
+    return make("div", { class: "parts" }, p.buttons.map(one));
+  }
+  if (kind === "table") {
+    const cells = (row, i) => make("tr", {}, row.map((cell) => make(i ? "td" : "th", {}, [cell])));
+    return make("div", { class: "scroll" }, [make("table", {}, p.rows.map(cells))]);
+  }
+  if (kind === "code") {
+    const line = (text, i) => {
+      const number = p.first + i;
+      const marked = number >= p.marked[0] && number < p.marked[1];
+      return make("span", { class: marked ? "marked" : "" }, [`${String(number).padStart(4)}  ${text}\n`]);
+    };
+    return make("div", {}, [make("p", { class: "soft" }, [p.title]), make("pre", { tabindex: 0 }, p.lines.map(line))]);
+  }
+  const input = (f) => {
+    const options = f.options?.map((text) => make("option", text === f.value ? { selected: "" } : {}, [text]));
+    const size = f.wide ? 36 : 8;
+    const field = f.options
+      ? make("select", { name: f.name }, options)
+      : make("input", { name: f.name, value: f.value, size, autocomplete: "off" }, []);
+    return make("label", {}, [`${f.label} `, field]);
+  };
+  return make("form", { "data-name": p.name, class: "parts" }, [...p.fields.map(input), make("button", {}, [p.submit])]);
+}
+
+function make(name, attributes, children) {
+  const element = document.createElement(name);
+  set(element, attributes);
+  element.append(...children);
+  return element;
+}
 
 function set(element, attributes) {
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);

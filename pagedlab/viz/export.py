@@ -1,0 +1,76 @@
+"""A lab as one page that needs no kernel: the front end itself, and every picture it could ask for."""
+
+from __future__ import annotations
+
+import html
+import json
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from pagedlab.errors import PagedlabError
+from pagedlab.viz.style import STATIC
+from pagedlab.viz.widget import Lab
+
+MOST_PICTURES = 1500  # beyond that only the selected request's
+
+# What anywidget gives the front end in a notebook, for a page without a kernel.
+_START = """
+const data = JSON.parse(document.getElementById("pictures").textContent);
+const model = { get: (name) => data[name], on() {}, off() {}, send() { throw new Error("no kernel"); } };
+const lab = factory();
+lab.initialize({ model });
+lab.render({ model, el: document.getElementById("lab") });
+"""
+
+
+def save_html(lab: Lab, path: str | PathLike) -> Path:
+    """Write the page; it opens at the lab's own step. Raises PagedlabError where the file cannot be written."""
+    path = Path(path)
+    recorded = lab.for_export()
+    try:
+        messages = _messages(recorded)
+        title = html.escape(recorded.title())
+    finally:
+        if recorded is not lab:
+            recorded.close()
+    # In a script element nothing but "</" ends the text; JSON may write it with a backslash.
+    data = json.dumps({"picture": messages[0], "recorded": messages[1:]}, ensure_ascii=False).replace("</", "<\\/")
+    script = (STATIC / "lab.js").read_text(encoding="utf-8").replace("export default", "const factory =")
+    page = (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
+        '<meta name="viewport" content="width=device-width">\n'
+        f"<style>\n:root {{ color-scheme: light dark; }}\nbody {{ margin: 16px; }}\n"
+        f"{(STATIC / 'lab.css').read_text(encoding='utf-8')}</style>\n</head>\n<body>\n"
+        f'<div id="lab"></div>\n<script type="application/json" id="pictures">{data}</script>\n'
+        f'<script type="module">\n{script}{_START}</script>\n</body>\n</html>\n'
+    )
+    try:
+        path.write_text(page.encode("utf-8", "replace").decode(), encoding="utf-8")
+    except OSError as error:
+        raise PagedlabError(f"The page could not be written to {path}: {error.strerror or error}.") from error
+    return path
+
+
+def _messages(lab: Lab) -> list[dict[str, Any]]:
+    """What the front end would have been sent if somebody had gone through all steps, for each selection; the first one
+    is the picture to open with."""
+    at, selected = lab.position, lab.selected
+    first = lab._message(whole=True)
+    others = [name for name in lab.selections() if name != selected]
+    if (lab.num_steps + 1) * (len(others) + 1) > MOST_PICTURES:
+        others = []
+    messages, have = [first], (at, selected)
+    for name in [selected, *others]:
+        lab.choose(name)
+        for position in range(lab.num_steps + 1):
+            if (position, name) != (at, selected):
+                lab.move(position)
+                messages.append(lab._message(have))
+                have = (lab.position, lab.selected)
+    lab.choose(selected)
+    lab.move(at)
+    for message in messages:
+        message |= {"panes": {}, "question": "", "verdict": "", "stale": []}
+        message["run"]["over"] = message["run"]["over"] or "End of the recording"
+    return messages

@@ -1,0 +1,44 @@
+"""The page that steps through a run without a kernel."""
+
+import json
+import re
+
+import pytest
+from runs import crowded, recorded_run
+from test_lab import FrontEnd
+
+from pagedlab.errors import PagedlabError
+from pagedlab.viz.lab import memory_map
+
+
+def data_of(page: str) -> dict:
+    return json.loads(re.search(r'id="pictures">(.*?)</script>', page, re.S)[1])
+
+
+def test_the_page_holds_every_step_for_every_request_and_fetches_nothing(tmp_path):
+    lab = memory_map(crowded(), step=4)
+    page = lab.save_html(tmp_path / "run.html").read_text(encoding="utf-8")
+    data = data_of(page)
+    assert data["picture"]["position"] == 4 and lab.position == 4
+    seen = {(m["position"], m["selected"]) for m in [data["picture"], *data["recorded"]]}
+    assert seen == {(k, r) for k in range(lab.num_steps + 1) for r in "ABCD"}
+    assert not re.search(r"""(src|href)=|@import|https?://(?!www\.w3\.org/2000/svg)""", page)
+    # What is in it adds up to the pictures that Python would draw.
+    end = FrontEnd.__new__(FrontEnd)
+    end.lab, end.sizes, end.errors, end.pictures, end.strip = lab, [], [], {}, {}
+    for message in [data["picture"], *data["recorded"]]:
+        end.receive(message)
+        lab.select(message["selected"]) if lab.selected != message["selected"] else None
+        lab.seek(message["position"])
+        end.check()
+
+
+def test_tokens_cannot_break_out_of_the_page(tmp_path):
+    words = ["</script><script>alert(1)</script>", "<!--", "&", "\ud800", "\x00"]
+    page = memory_map(recorded_run([list(range(9))], words=words)).save_html(tmp_path / "x.html").read_text("utf-8")
+    assert page.count("</script>") == 2 and data_of(page)
+
+
+def test_a_page_that_cannot_be_written_says_so(tmp_path):
+    with pytest.raises(PagedlabError, match="could not be written"):
+        memory_map(crowded()).save_html(tmp_path / "no-such-folder" / "run.html")

@@ -1,0 +1,160 @@
+"""The fragmentation lab: every slot as the run itself accounts for it, and the words for who fits nowhere."""
+
+import json
+import xml.etree.ElementTree as ET
+from random import Random
+
+import pytest
+
+from pagedlab.errors import PagedlabError
+from pagedlab.kv.contiguous import ContiguousMemory
+from pagedlab.kv.serving import PagedMemory, ServedRequest, Serving
+from pagedlab.trace import load, save
+from pagedlab.viz.fragmentation_lab import LOAD, fragmentation
+from pagedlab.viz.fragmentation_run import KINDS
+from pagedlab.viz.marks import picture
+
+WHAT = ("token", "reserved", "internal", "external", "free")
+
+
+def serving(kind, load, num_slots, max_model_len, block_size):
+    memory = (
+        PagedMemory(1 + num_slots // block_size, block_size, max_model_len)
+        if kind == "paged"
+        else ContiguousMemory(num_slots, max_model_len, kind)
+    )
+    return Serving(memory, [ServedRequest(chr(65 + i), *lengths) for i, lengths in enumerate(load)])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_slot_is_what_the_run_itself_accounts_for(seed):
+    rng = Random(seed)
+    lengths = LOAD if seed == 0 else [(rng.randint(1, 12), rng.randint(1, 12)) for _ in range(rng.randint(1, 12))]
+    lab = fragmentation(lengths, moment=0)
+    runs = {kind: serving(kind, lengths, 64, 24, 4) for kind in KINDS}
+    for run in runs.values():
+        run.run()
+    checked = 0
+    while lab.forward():
+        moment = lab.moments[lab.position]
+        for kind, strip in lab.strips.items():
+            assert sum(span.length for span in strip.spans) == 64
+            if moment.phase != "tokens" or moment.step > len(runs[kind].steps):
+                continue
+            step = runs[kind].steps[moment.step - 1]
+            for what in ("token", "reserved", "internal"):
+                assert strip.num(what) == getattr(step.account, what), (kind, moment, what)
+            if not runs[kind].num_preemptions:  # after one, a run asks nobody in, and so counts nothing as lost
+                assert strip.num("external") == step.account.external, (kind, moment)
+            assert len(strip.state.running) == step.num_running
+            checked += 1
+    assert checked >= 4
+
+
+def test_it_opens_where_a_request_fits_nowhere_though_the_sum_would_do():
+    lab = fragmentation()
+    assert "G needs 16 slots in a row. 25 are free. It fits nowhere." in lab.title()
+    strip = lab.strips["oracle"]
+    assert strip.wait.scattered and strip.wait.longest < 16 <= strip.wait.free == strip.num("external") == 25
+    marks = picture(lab.marks())
+    assert [marks[f"oracle.length.{start}"].text for start in (0, 13, 53)] == ["7 free", "7 free", "11 free in a row"]
+    assert marks["oracle.n4"].text == "25" and "alarm" in marks["oracle.n4"].cls
+    assert "lost" in marks["slot.0.oracle"].cls and "lost" not in marks["slot.0.paged"].cls
+
+
+def test_paging_loses_nothing_between_blocks_and_less_than_one_block_a_request():
+    lab = fragmentation(moment=0)
+    while lab.forward():
+        strip = lab.strips["paged"]
+        assert strip.num("external") == 0
+        if lab.moments[lab.position].phase == "tokens":
+            assert strip.num("internal") + strip.num("reserved") <= 3 * len(strip.state.running)
+
+
+def test_forward_and_back_show_the_same_pictures_and_each_is_a_small_message():
+    lab = fragmentation(moment=0)
+    assert lab.num_steps == 50
+    forward = [lab.marks()]
+    sizes = []
+    lab.send = lambda message, buffers=None: sizes.append(len(json.dumps(message)))
+    while lab.forward():
+        forward.append(lab.marks())
+    for marks in reversed(forward):
+        assert lab.marks() == marks
+        lab.back()
+    assert len(picture(forward[7])) > 300 and max(sizes[1:]) < 20_000
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_static_picture_is_valid_and_in_its_frame(theme, kind):
+    lab = fragmentation(select=kind, moment=0)
+    for position in (0, 1, 5, 17, lab.num_steps):
+        lab.seek(position)
+        root = ET.fromstring(lab.svg(theme))
+        assert root.get("aria-label") == lab.title()
+        for mark in lab.static_marks():
+            if not mark.cls.startswith("path") and len(mark.place) == 4:
+                assert 0 <= mark.place[0] <= mark.place[0] + mark.place[2] <= 960
+                assert 0 <= mark.place[1] <= mark.place[1] + mark.place[3] <= lab.SIZE[1]
+    assert len(lab.svg(theme)) < 60_000
+
+
+def test_a_prediction_is_answered_by_the_next_event():
+    lab = fragmentation(moment=0, select="max")
+    assert lab.words()["question"].startswith("A comes in next")
+    lab.point("slot.3.max")
+    assert lab.words()["question"] == "You say slot 3. Go on and see."
+    assert "guess" in picture(lab.marks())
+    lab.forward()
+    assert lab.words()["verdict"] == "You said slot 3; A begins in slot 0. Score 0 of 1."
+    lab.forward(2)  # B's turn to wait under "max": nobody comes in
+    with pytest.raises(PagedlabError, match="nobody comes in"):
+        lab.predict(60)
+    other = fragmentation(moment=0, select="paged")
+    with pytest.raises(PagedlabError, match="not free"):
+        other.predict(64)
+    other.predict(2)
+    other.forward()
+    assert other.words()["verdict"] == "✓ A begins in block #1. Score 1 of 1."
+    other.back()
+    with pytest.raises(PagedlabError, match="seen already"):
+        other.predict(2)
+
+
+def test_saved_traces_show_the_same_pictures_and_say_that_they_are_recorded(tmp_path):
+    lab = fragmentation()
+    for kind, trace in lab.traces.items():
+        save(trace, tmp_path / f"{kind}.jsonl.gz")
+    again = fragmentation({kind: load(tmp_path / f"{kind}.jsonl.gz") for kind in KINDS})
+    said = {"badge", "badge.text", "badge.light"}
+    assert [m for m in again.marks() if m.id not in said] == [m for m in lab.marks() if m.id not in said]
+    badge = picture(again.marks())["badge.text"].text
+    assert badge.startswith("recorded · allocator only · 20") and not again.live
+
+
+def test_a_strip_of_many_slots_is_drawn_run_by_run():
+    rng = Random(1)
+    lab = fragmentation(
+        [(rng.randint(20, 200), rng.randint(20, 200)) for _ in range(12)],
+        num_slots=2048, max_model_len=512, block_size=16, select="max",
+    )  # fmt: skip
+    lab.seek(min(40, lab.num_steps))
+    assert len(lab.marks()) < 900
+    ET.fromstring(lab.svg())
+
+
+def test_what_cannot_be_shown_is_said_in_one_sentence():
+    for wrong, words in (
+        (dict(load=[(5, 3), (30, 30)]), "can never be served"),
+        (dict(load=[(0, 3)]), "at least 1 each"),
+        (dict(num_slots=63), "whole blocks of 4"),
+        (dict(select="best"), "there are: max, power_of_two, oracle, paged"),
+        (dict(moment=99), "There is no moment 99"),
+        (dict(load={}), "a trace for each of"),
+    ):
+        with pytest.raises(PagedlabError, match=words):
+            fragmentation(**wrong)
+    empty = fragmentation([])
+    assert empty.num_steps == 0 and "Nobody is in memory" in empty.title()
+    ET.fromstring(empty.svg())
