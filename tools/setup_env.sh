@@ -85,6 +85,11 @@ PYTHONWARNINGS=ignore install --no-build-isolation -e '.[attach,dev]'
 settings=$venv/share/jupyter/lab/settings
 mkdir -p "$settings"
 echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' > "$settings/overrides.json"
+# nbgrader (a development tool here) would put a "Validate" button and menus of its own beside the course: its button does
+# not ask our grader.
+labconfig=$venv/etc/jupyter/labconfig
+mkdir -p "$labconfig"
+echo '{"disabledExtensions": {"@jupyter/nbgrader": true}}' > "$labconfig/page_config.json"
 
 pwd > "$stamp"
 say "ready"

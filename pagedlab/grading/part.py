@@ -19,7 +19,7 @@ from typing import Any
 from pagedlab.errors import PagedlabError
 from pagedlab.grading.plain import unanswered
 
-EXERCISES = ("03",)
+EXERCISES = ("02", "03", "06", "07")
 HOW_TO_ANSWER = ("Write your code there and delete the line `raise NotImplementedError()`.",)
 
 

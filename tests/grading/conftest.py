@@ -7,6 +7,7 @@ import pytest
 from submissions import ROOT, learner_cell
 
 from pagedlab.grading.exercises import ex03
+from pagedlab.grading.part import load_exercise
 
 
 @pytest.fixture
@@ -15,11 +16,16 @@ def solution():
 
 
 @pytest.fixture
-def submission(solution, tmp_path):
-    """A function: answers by part -> the path of a saved submission. Parts that are not given are right."""
+def submission(tmp_path):
+    """A function: answers by part -> the path of a saved submission. Parts that are not given are right.
 
-    def build(answers=None, change=None, name="submission.ipynb"):
-        nb = nbformat.read(ROOT / "exercises" / "03_block_table.ipynb", as_version=4)
+    ``number``: which exercise.
+    """
+
+    def build(answers=None, change=None, name="submission.ipynb", number="03"):
+        file = f"{load_exercise(number).name}.ipynb"
+        nb = nbformat.read(ROOT / "exercises" / file, as_version=4)
+        solution = nbformat.read(ROOT / "solutions" / file, as_version=4)
         for cell in nb.cells:
             if cell.metadata["nbgrader"]["solution"]:
                 part = cell.source.split()[2]

@@ -4,26 +4,38 @@ import pytest
 from submissions import MUTANTS, ROOT, answers_of, loses
 
 from pagedlab.grading.grade import grade
+from pagedlab.grading.part import EXERCISES, load_exercise
 
 FILES = sorted(MUTANTS.glob("*/*.py"))
 
 
 @pytest.mark.parametrize("mutant", FILES, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_an_answer_loses_the_points_it_should_and_no_others(mutant, submission):
-    result = grade(submission(answers_of(mutant)), with_nbval=False)
+    result = grade(submission(answers_of(mutant), number=mutant.parent.name), with_nbval=False)
     assert {check.name for check in result.checks if check.earned == 0} == loses(mutant), result.checks
     assert all(check.earned == check.points for check in result.checks if check.name not in loses(mutant))
 
 
 def test_there_are_enough_wrong_and_right_answers():
+    assert {file.parent.name for file in FILES} == set(EXERCISES)
     for folder in {file.parent for file in FILES}:
         assert len(list(folder.glob("wrong_*.py"))) >= 5
         assert len(list(folder.glob("right_*.py"))) >= 2
 
 
-def test_the_exercise_as_shipped_gets_nothing():
-    result = grade(ROOT / "exercises" / "03_block_table.ipynb")
-    assert (result.earned, result.points) == (0, 10)
+@pytest.mark.parametrize("number", EXERCISES)
+def test_the_exercise_as_shipped_gets_nothing(number):
+    exercise = load_exercise(number)
+    result = grade(ROOT / "exercises" / f"{exercise.name}.ipynb")
+    assert (result.earned, result.points) == (0, exercise.points)
+
+
+@pytest.mark.parametrize("number", EXERCISES)
+def test_the_solution_gets_every_point_of_the_judge(number):
+    exercise = load_exercise(number)
+    path = ROOT / "solutions" / f"{exercise.name}.ipynb"
+    result = grade(path, with_nbval=False)
+    assert (result.earned, result.points) == (exercise.points, exercise.points), result.checks
 
 
 def test_code_that_reads_its_own_source_as_compilers_do_finds_it(submission):

@@ -96,7 +96,8 @@ def _append_extends(case: dict, answer: dict) -> str | None:
     for block_ids, length in zip(case["appends"], answer["lengths"], strict=True):
         held, count = count, count + len(block_ids)
         if not same(length, count):
-            return f"a table of {held} blocks, then append({block_ids}): len(table) gave {show(length)}"
+            blocks = "1 block" if held == 1 else f"{held} blocks"
+            return f"a table of {blocks}, then append({block_ids}): len(table) gave {show(length)}"
     return None
 
 

@@ -1,0 +1,168 @@
+"""Part 06.1: an allocator that counts owners."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from pagedlab.grading.part import Part, Property
+from pagedlab.grading.plain import attempt, raised, same, show
+from pagedlab.kv.paper import BlockAllocator
+
+
+def _cases(rng: random.Random, seed: int) -> list[dict]:
+    """Operations on blocks by number: allocate, share (one owner more), free. The first cases are short stories."""
+    cases = [
+        {"num_blocks": 3, "operations": [["allocate"], ["allocate"]]},
+        {"num_blocks": 3, "operations": [["allocate"], ["free", 2], ["allocate"]]},
+        {"num_blocks": 3, "operations": [["allocate"], ["share", 2], ["free", 2], ["allocate"], ["free", 2]]},
+        {"num_blocks": 1, "operations": [["allocate"], ["allocate"], ["free", 0], ["allocate"]]},
+        {"num_blocks": 3, "operations": [["allocate"], ["free", 2], ["free", 2], ["allocate"], ["allocate"]]},
+    ]
+    for i in range(20):
+        num_blocks = 2 + i // 4
+        free, owners = list(range(num_blocks)), {}
+        operations: list[list] = []
+        for _ in range(6 + i):
+            kind = rng.choice(("allocate", "allocate", "share", "free", "free"))
+            if kind == "allocate":
+                if free:
+                    owners[free.pop()] = 1
+                operations.append([kind])
+            elif kind == "share" and owners:
+                block = rng.choice(list(owners))
+                owners[block] += 1
+                operations.append([kind, block])
+            elif kind == "free":
+                block = rng.randrange(num_blocks) if rng.random() < 0.2 or not owners else rng.choice(list(owners))
+                operations.append([kind, block])
+                if block in owners:
+                    owners[block] -= 1
+                    if owners[block] == 0:
+                        del owners[block]
+                        free.append(block)
+        cases.append({"num_blocks": num_blocks, "operations": operations})
+    return cases
+
+
+def play(make: Any, case: dict) -> Any:
+    """Every operation's result, and after it the owners of every block and the free ones, the bottom one first."""
+    try:
+        allocator = make(case["num_blocks"])
+    except Exception as error:
+        return {"raised": f"the error {type(error).__name__}: {error}"}
+    steps = []
+    for name, *block in case["operations"]:
+        if name == "share":
+            allocator.blocks[block[0]].ref_cnt += 1
+            result: Any = "shared"
+        elif name == "allocate":
+            result = _outcome(lambda: allocator.allocate().block_id)
+        else:
+            result = _outcome(lambda b=block[0]: (allocator.free(allocator.blocks[b]), None)[1])
+        owners = attempt(lambda: [block.ref_cnt for block in allocator.blocks])
+        free = attempt(lambda: [block.block_id for block in allocator.free_blocks])
+        steps.append({"result": result, "owners": owners, "free": free})
+    return steps
+
+
+def _outcome(call: Any) -> Any:
+    try:
+        return attempt(_through, call)
+    except _Refused:
+        return "ValueError"
+
+
+class _Refused(BaseException):
+    """A ValueError on its way out of ``attempt``."""
+
+
+def _through(call: Any) -> Any:
+    try:
+        return call()
+    except ValueError:
+        raise _Refused from None
+
+
+def _probe(objects: dict[str, Any], case: dict) -> dict:
+    return {"steps": play(objects["BlockAllocator"], case)}
+
+
+def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
+    """The first step that went otherwise than with the reference: which promise that breaks, and the story so far."""
+    if raised(answer["steps"]):
+        return "made", f"BlockAllocator({case['num_blocks']}) gave {show(answer['steps'])}"
+    told = []
+    for operation, mine, right in zip(case["operations"], answer["steps"], play(BlockAllocator, case), strict=True):
+        name, *block = operation
+        told.append(name if not block else f"{name} #{block[0]}")
+        if same(mine, right):
+            continue
+        story = f"{case['num_blocks']} blocks; {', '.join(told)}"
+        if right["result"] == "ValueError":
+            kind = "refused"
+            what = f"gave {show(mine['result'])}" if mine["result"] != "ValueError" else _state(mine)
+        elif not same(mine["result"], right["result"]):
+            kind, what = name, f"gave {show(mine['result'])}"
+        elif not same(mine["owners"], right["owners"]):
+            kind, what = f"{name} owners", _state(mine)
+        else:
+            kind, what = f"{name} free", _state(mine)
+        return kind, f"{story}: the last of these {what}" if what.startswith("gave") else f"{story}: now {what}"
+    return None
+
+
+def _state(step: dict) -> str:
+    return f"the blocks have {show(step['owners'])} owners, and free are {show(step['free'])}"
+
+
+def _only(*kinds: str) -> Any:
+    def broken(case: dict, answer: dict) -> str | None:
+        difference = _difference(case, answer)
+        return difference[1] if difference and difference[0] in kinds else None
+
+    return broken
+
+
+ALLOCATOR = Part(
+    "06.1",
+    "an allocator that counts owners",
+    3,
+    ("BlockAllocator",),
+    _cases,
+    _probe,
+    (
+        Property("an allocator is made with BlockAllocator(num_blocks)", _only("made"), ("Leave __init__ as it is.",)),
+        Property(
+            "allocate takes the block at the end of free_blocks and returns it",
+            _only("allocate", "allocate free"),
+            ("The free blocks are a stack: the last one in is the first one out.", "list.pop() does both at once."),
+        ),
+        Property(
+            "a block that is handed out has one owner",
+            _only("allocate owners"),
+            ("ref_cnt counts the tables that hold the block. Who asked for it puts it into one.",),
+        ),
+        Property(
+            "free takes one owner away, of this block alone",
+            _only("free", "free owners", "share", "share owners", "share free"),
+            ("Somebody else may hold the block still: look at ref_cnt, and do not set it, change it.",),
+        ),
+        Property(
+            "a block goes back on top of the stack when its last owner gives it back, and not before",
+            _only("free free"),
+            (
+                "How many owners are left after this one is gone?",
+                "Only at ref_cnt 0 is a block free. Then it goes where allocate takes from.",
+            ),
+        ),
+        Property(
+            "what cannot be done raises ValueError and changes nothing",
+            _only("refused"),
+            (
+                "Two things cannot be done: to take a block where none is free, and to give back one that is free.",
+                "Look first, then change. With ref_cnt -1 the block would be handed out twice.",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,176 @@
+"""Part 06.3: a slot to write to, and the copy that it may take."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from pagedlab.grading.part import Part, Property
+from pagedlab.grading.plain import attempt, same, show
+from pagedlab.kv import cow
+from pagedlab.kv.paper import BlockAllocator
+
+
+def _cases(rng: random.Random, seed: int) -> list[dict]:
+    """Sequences that share all their blocks take turns to write. ``spare``: free blocks besides those in the tables."""
+    cases = []
+    for i in range(24):
+        size = (4, 2, 3, 8, 1, 4)[i % 6]
+        blocks, width = 1 + i % 3, (1, 2, 3, 2)[i % 4]
+        num_tokens = blocks * size if i % 5 == 4 else (blocks - 1) * size + rng.randint(1, size)
+        rounds = 1 if i < 4 else rng.randint(1, size + 1)
+        turns = [s for _ in range(rounds) for s in range(width)]
+        spare = rng.randint(0, 1) if i % 6 == 5 else 9
+        cases.append({"block_size": size, "num_tokens": num_tokens, "width": width, "turns": turns, "spare": spare})
+    # Always there: two that share a tail with room, two that share full blocks, and nothing left to copy to.
+    cases.insert(0, {"block_size": 4, "num_tokens": 6, "width": 2, "turns": [0, 1], "spare": 4})
+    cases.insert(1, {"block_size": 4, "num_tokens": 8, "width": 2, "turns": [0, 1], "spare": 4})
+    cases.insert(2, {"block_size": 4, "num_tokens": 6, "width": 2, "turns": [0, 1], "spare": 0})
+    cases.insert(3, {"block_size": 4, "num_tokens": 8, "width": 1, "turns": [0], "spare": 0})
+    return cases
+
+
+def play(append_slot: Any, case: dict) -> list[dict]:
+    """Turn by turn: what append_slot returned, and all tables, owners and free blocks after it."""
+    size, width = case["block_size"], case["width"]
+    needed = -(-case["num_tokens"] // size)
+    allocator = BlockAllocator(needed + case["spare"])
+    shared = [allocator.allocate() for _ in range(needed)]
+    tables = [shared] + [cow.fork_table(shared) for _ in range(width - 1)]
+    lengths = [case["num_tokens"]] * width
+    steps = []
+    for s in case["turns"]:
+        try:
+            result = attempt(_call, append_slot, tables[s], lengths[s] + 1, size, allocator)
+        except _Refused:
+            result = "ValueError"
+        steps.append(
+            {
+                "result": result,
+                "tables": attempt(lambda: [[block.block_id for block in table] for table in tables]),
+                "owners": attempt(lambda: [block.ref_cnt for block in allocator.blocks]),
+                "free": attempt(allocator.get_free_block_ids),
+            }
+        )
+        if result == "ValueError":
+            break  # a scheduler would throw somebody out now
+        lengths[s] += 1
+    return steps
+
+
+class _Refused(BaseException):
+    """A ValueError on its way out of ``attempt``."""
+
+
+def _call(append_slot: Any, *args: Any) -> Any:
+    try:
+        return append_slot(*args)
+    except ValueError:
+        raise _Refused from None
+
+
+def _probe(objects: dict[str, Any], case: dict) -> dict:
+    return {"steps": play(objects["append_slot"], case)}
+
+
+def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
+    """The first turn that went otherwise than with the reference: which promise that breaks, and the small story."""
+    mine, right = answer["steps"], play(cow.append_slot, case)
+    needed = -(-case["num_tokens"] // case["block_size"])
+    # The allocator hands out its last block first.
+    total = needed + case["spare"]
+    before = {
+        "tables": [list(range(total - 1, total - 1 - needed, -1))] * case["width"],
+        "owners": [0] * case["spare"] + [case["width"]] * needed,
+        "free": list(range(case["spare"])),
+    }
+    for turn, (found, expected) in enumerate(zip(mine, right, strict=False)):
+        if same(found, expected):
+            before = expected
+            continue
+        s = case["turns"][turn]
+        written = case["num_tokens"] + case["turns"][:turn].count(s)
+        told = (
+            f"blocks of {case['block_size']}, tables {before['tables']}, owners of blocks 0, 1, …: "
+            f"{before['owners']}; table {s} holds {written} tokens and gets one more: "
+        )
+        gave = f"append_slot returned {show(found['result'])}"
+        after = f"then the tables were {show(found['tables'])} and the owners {show(found['owners'])}"
+        if expected["result"] == "ValueError":
+            return "refused", f"{told}no block is free; {gave}, {after}"
+        others = [i for i in range(case["width"]) if i != s]
+        if type(found["tables"]) is list and any(
+            not same(found["tables"][i], expected["tables"][i]) for i in others
+        ):
+            return "others", told + after
+        if len(expected["tables"][s]) > len(before["tables"][s]):
+            kind = "new"
+        elif type(expected["result"]) is list:
+            kind = "copy" if not same(found["tables"], expected["tables"]) else "pair"
+            if kind == "pair" and same(found["result"], expected["result"]):
+                kind = "owners"
+        else:
+            kind = "in place"
+        return kind, f"{told}{gave}, {after}"
+    return None if len(mine) == len(right) else ("others", f"{len(mine)} of {len(right)} turns came to an end")
+
+
+def _only(kind: str) -> Any:
+    def broken(case: dict, answer: dict) -> str | None:
+        difference = _difference(case, answer)
+        return difference[1] if difference and difference[0] == kind else None
+
+    return broken
+
+
+APPEND = Part(
+    "06.3",
+    "append_slot copies where somebody else reads, and nowhere else",
+    3,
+    ("append_slot",),
+    _cases,
+    _probe,
+    (
+        Property(
+            "nobody else's table changes",
+            _only("others"),
+            ("Only the table of the one that writes is put right. The others read on where they did.",),
+        ),
+        Property(
+            "where all blocks are full, a new block is appended, and None returned",
+            _only("new"),
+            (
+                "num_tokens counts the new token too. How many does the table have room for?",
+                "Full blocks are never written again, so it does not matter who shares them. Nothing is copied.",
+            ),
+        ),
+        Property(
+            "where the last block has room and one owner, nothing changes and None is returned",
+            _only("in place"),
+            ("Who has the block alone writes in place. Whoever is left as the last owner copies nothing.",),
+        ),
+        Property(
+            "where the last block is shared, the table gets a new one in its place",
+            _only("copy"),
+            (
+                "Somebody else reads that block. Where else can this sequence write?",
+                "A block from the allocator takes the last entry of the table. The table does not grow.",
+            ),
+        ),
+        Property(
+            "a copy is told as the pair (source, destination)",
+            _only("pair"),
+            ("Physical block numbers (block_id): first the one that is read, then the new one.",),
+        ),
+        Property(
+            "the shared block has one owner less after that",
+            _only("owners"),
+            ("The writer does not hold it any more, and has to give it back.", "The allocator has a method for that."),
+        ),
+        Property(
+            "where no block is free, the allocator's ValueError gets out and nothing has changed",
+            _only("refused"),
+            ("In which order do you take and give back? Take first: if that fails, nothing has been lost yet.",),
+        ),
+    ),
+)

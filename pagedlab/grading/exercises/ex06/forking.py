@@ -1,0 +1,104 @@
+"""Part 06.2: fork."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from pagedlab.grading.part import Part, Property
+from pagedlab.grading.plain import attempt, raised, same, show
+from pagedlab.kv import KVCacheBlock
+
+
+def _cases(rng: random.Random, seed: int) -> list[dict]:
+    cases = []
+    for i in range(20):
+        count = 1 + i // 4
+        owners = [rng.randint(1, 1 + i % 3) for _ in range(count)]
+        cases.append({"table": rng.sample(range(20), count), "owners": owners})
+    return cases
+
+
+def _probe(objects: dict[str, Any], case: dict) -> dict:
+    table = []
+    for block_id, owners in zip(case["table"], case["owners"], strict=True):
+        block = KVCacheBlock(block_id)
+        block.ref_cnt = owners
+        table.append(block)
+    parent, child = list(table), None
+
+    def fork() -> list[int]:
+        nonlocal child
+        child = objects["fork"](parent)
+        return [block.block_id for block in child]
+
+    answer = {"child": attempt(fork)}
+    answer["records"] = attempt(lambda: type(child) is list and all(b in table for b in child))
+    answer["owners"] = attempt(lambda: [block.ref_cnt for block in table])
+    answer["list"] = attempt(lambda: child is not parent)
+    answer["parent"] = attempt(lambda: [block.block_id for block in parent])
+    return answer
+
+
+def _told(case: dict) -> str:
+    return f"a table of the blocks {case['table']}, which have {case['owners']} owners"
+
+
+def _blocks(case: dict, answer: dict) -> str | None:
+    if raised(answer["child"]) or not same(answer["child"], case["table"]):
+        return f"{_told(case)}: fork gave the blocks {show(answer['child'])}"
+    return None
+
+
+def _records(case: dict, answer: dict) -> str | None:
+    return None if answer["records"] is True else f"{_told(case)}: the child holds other records, or is no list"
+
+
+def _list(case: dict, answer: dict) -> str | None:
+    return None if answer["list"] is True else f"{_told(case)}: the child's table is the parent's own list"
+
+
+def _parent(case: dict, answer: dict) -> str | None:
+    return None if same(answer["parent"], case["table"]) else f"{_told(case)}: the parent now holds {answer['parent']}"
+
+
+def _owners(case: dict, answer: dict) -> str | None:
+    if same(answer["owners"], [owners + 1 for owners in case["owners"]]):
+        return None
+    return f"{_told(case)}: after fork they have {show(answer['owners'])}"
+
+
+FORK = Part(
+    "06.2",
+    "fork copies the table and no block",
+    2,
+    ("fork",),
+    _cases,
+    _probe,
+    (
+        Property(
+            "the child's table names the same physical blocks, in the same order",
+            _blocks,
+            ("All of them, the partly filled last one included.",),
+        ),
+        Property(
+            "the records are the parent's own",
+            _records,
+            (
+                "fork returns a list of the very same KVCacheBlock objects.",
+                "There is one record for each block, so that all tables see one ref_cnt. copy.deepcopy makes others.",
+            ),
+        ),
+        Property(
+            "the child's table is a list of its own",
+            _list,
+            ("The two go their own ways from here: what one appends, the other must not see.",),
+        ),
+        Property("the parent's table stays as it was", _parent, ("Read from it only.",)),
+        Property(
+            "each block has one owner more",
+            _owners,
+            ("Who holds a block says so in ref_cnt.", "One more than before: others may hold it already."),
+        ),
+    ),
+)

@@ -1,0 +1,108 @@
+"""Part 07.3: the longest prefix that is in memory."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from pagedlab.grading.part import Part, Property
+from pagedlab.grading.plain import attempt, is_ints, same, show
+from pagedlab.kv import KVCacheBlock
+
+
+def _cases(rng: random.Random, seed: int) -> list[dict]:
+    cases = []
+    for i in range(24):
+        size, full = (4, 2, 3, 16, 1)[i % 5], 1 + i // 4
+        num_tokens = full * size + (rng.randint(1, size - 1) if size > 1 and i % 3 else 0)
+        leading = rng.randint(0, full)
+        cached = [b for b in range(full) if b < leading or (b > leading and rng.random() < 0.5)]
+        ids = rng.sample(range(1, 60), full)
+        cases.append(
+            {"block_size": size, "num_tokens": num_tokens, "full": full, "cached": {str(b): ids[b] for b in cached}}
+        )
+    # Always there: all in memory, with a rest and without one; and a gap.
+    cases.insert(0, {"block_size": 4, "num_tokens": 9, "full": 2, "cached": {"0": 7, "1": 3}})
+    cases.insert(1, {"block_size": 4, "num_tokens": 8, "full": 2, "cached": {"0": 7, "1": 3}})
+    cases.insert(2, {"block_size": 4, "num_tokens": 14, "full": 3, "cached": {"0": 7, "2": 3}})
+    return cases
+
+
+def _name(i: int) -> bytes:
+    return f"name of block {i}".encode()
+
+
+def _probe(objects: dict[str, Any], case: dict) -> dict:
+    blocks = {_name(int(i)): KVCacheBlock(block_id) for i, block_id in case["cached"].items()}
+    names = [_name(i) for i in range(case["full"])]
+
+    def ask() -> list[int]:
+        found = objects["longest_hit"](names, case["num_tokens"], case["block_size"], blocks.get)
+        return [block.block_id for block in found]
+
+    return {"found": attempt(ask)}
+
+
+def _right(case: dict, limit: int) -> list[int]:
+    found = []
+    while len(found) < limit and str(len(found)) in case["cached"]:
+        found.append(case["cached"][str(len(found))])
+    return found
+
+
+def _told(case: dict, answer: dict) -> str:
+    held = ", ".join(f"logical block {i} in #{b}" for i, b in case["cached"].items()) or "nothing"
+    return (
+        f"{case['num_tokens']} tokens in blocks of {case['block_size']}, in memory are {held}: "
+        f"longest_hit gave {show(answer['found'])}"
+    )
+
+
+def _shape(case: dict, answer: dict) -> str | None:
+    return None if is_ints(answer["found"]) else _told(case, answer)
+
+
+def _gap(case: dict, answer: dict) -> str | None:
+    longest = _right(case, case["full"])
+    return None if same(answer["found"], longest[: len(answer["found"])]) else _told(case, answer)
+
+
+def _last(case: dict, answer: dict) -> str | None:
+    most = (case["num_tokens"] - 1) // case["block_size"]
+    return None if len(answer["found"]) <= most else _told(case, answer)
+
+
+def _longest(case: dict, answer: dict) -> str | None:
+    right = _right(case, (case["num_tokens"] - 1) // case["block_size"])
+    return None if same(answer["found"], right) else _told(case, answer)
+
+
+HITS = Part(
+    "07.3",
+    "longest_hit finds what need not be computed",
+    2,
+    ("longest_hit",),
+    _cases,
+    _probe,
+    (
+        Property("longest_hit returns a list of blocks", _shape, ("Those that find returned. None is no block.",)),
+        Property(
+            "the blocks are the first ones of the prompt, without a gap",
+            _gap,
+            ("A prefix ends at the first block that is missing.", "What lies behind a miss cannot be used: stop."),
+        ),
+        Property(
+            "the last token is never found",
+            _last,
+            (
+                "To choose the next token, the model needs the last one's output. It has to be computed.",
+                "A hit is a whole block. How many blocks lie entirely before the last token?",
+            ),
+        ),
+        Property(
+            "nothing that could be used is left out",
+            _longest,
+            ("Only the block of the last token is left alone, and that only where it is full.",),
+        ),
+    ),
+)

@@ -1,0 +1,157 @@
+"""Part 07.2: names for blocks, so that equal names mean equal prefixes."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+from typing import Any
+
+from pagedlab.grading.part import Part, Property
+from pagedlab.grading.plain import attempt, raised, show
+from pagedlab.kv import extend_block_hashes
+from pagedlab.kv.prefix import first_parent
+
+
+def _cases(rng: random.Random, seed: int) -> list[dict]:
+    """Families of prompts that are alike. Each prompt is (tokens, salt)."""
+    cases = []
+    for i in range(12):
+        size = (2, 4, 3, 1, 16, 8)[i % 6]
+        one, two, three = ([rng.randint(1, 49151) for _ in range(size)] for _ in range(3))
+        rest = [rng.randint(1, 49151) for _ in range(rng.randint(0, size - 1))]
+        other = [token + 1 for token in one]
+        prompts = [
+            [one + two + rest, ""],
+            [one + two + three, ""],
+            [other + two + rest, ""],  # same second block behind another first one
+            [two + one + rest, ""],  # same blocks, other order
+            [one[::-1] + two, ""],
+            [one + one + one, ""],
+            [one[: size - 1], ""],  # no full block
+            [one + two, "alice"],
+            [one + two, "bob"],
+        ]
+        cases.append({"block_size": size, "prompts": prompts})
+    # Tokens whose digits, one behind the other, are the same.
+    cases.insert(0, {"block_size": 2, "prompts": [[[1, 11, 5, 6], ""], [[11, 1, 5, 6], ""], [[1, 11, 56, 7], ""]]})
+    return cases
+
+
+def _probe(objects: dict[str, Any], case: dict) -> dict:
+    def names(tokens: list[int], salt: str) -> Any:
+        given = {"salt": salt} if salt else {}
+        made = objects["block_hashes"](list(tokens), case["block_size"], **given)
+        return [name.hex() if type(name) is bytes else {"type": type(name).__name__} for name in made]
+
+    return {"names": [attempt(names, tokens, salt) for tokens, salt in case["prompts"]]}
+
+
+def _call(case: dict, i: int) -> str:
+    tokens, salt = case["prompts"][i]
+    return f"block_hashes({show(tokens, 60)}, {case['block_size']}" + (f", salt={salt!r})" if salt else ")")
+
+
+def _bytes(case: dict, answer: dict) -> str | None:
+    for i, names in enumerate(answer["names"]):
+        if raised(names) or type(names) is not list:
+            return f"{_call(case, i)} gave {show(names)}"
+        for name in names:
+            if type(name) is not str:
+                return f"{_call(case, i)} gave a list with a {show(name.get('type'))}"
+    return None
+
+
+def _count(case: dict, answer: dict) -> str | None:
+    for i, names in enumerate(answer["names"]):
+        if len(names) != len(case["prompts"][i][0]) // case["block_size"]:
+            return f"{_call(case, i)} gave {len(names)} names"
+    return None
+
+
+def _pairs(case: dict, answer: dict) -> Any:
+    """Every two blocks of the family: (prompt, block) twice, whether their names are equal, and whether they should
+    be."""
+    blocks, right, mine = [], {}, {}
+    for i, (tokens, salt) in enumerate(case["prompts"]):
+        hashes: list[bytes] = []
+        extend_block_hashes(hashes, tokens, case["block_size"], first_parent(salt))
+        for b, block_hash in enumerate(hashes):
+            blocks.append((i, b))
+            right[i, b], mine[i, b] = block_hash, answer["names"][i][b]
+    for x, y in combinations(blocks, 2):
+        yield x, y, mine[x] == mine[y], right[x] == right[y]
+
+
+def _told(case: dict, x: tuple, y: tuple) -> str:
+    return f"{_call(case, x[0])}[{x[1]}] and {_call(case, y[0])}[{y[1]}]"
+
+
+def _equal(case: dict, answer: dict) -> str | None:
+    for x, y, mine, right in _pairs(case, answer):
+        if right and not mine:
+            return f"{_told(case, x, y)} are different names for one prefix"
+    return None
+
+
+def _different(why: str) -> Any:
+    def broken(case: dict, answer: dict) -> str | None:
+        size = case["block_size"]
+        for x, y, mine, right in _pairs(case, answer):
+            (one, salt), (two, other_salt) = case["prompts"][x[0]], case["prompts"][y[0]]
+            if one[x[1] * size : (x[1] + 1) * size] != two[y[1] * size : (y[1] + 1) * size]:
+                kind = "tokens"
+            else:
+                kind = "salt" if salt != other_salt else "chain"
+            if mine and not right and kind == why:
+                return f"{_told(case, x, y)} are one name for two prefixes"
+        return None
+
+    return broken
+
+
+NAMES = Part(
+    "07.2",
+    "equal names mean equal prefixes",
+    2,
+    ("block_hashes",),
+    _cases,
+    _probe,
+    (
+        Property(
+            "block_hashes returns a list of bytes",
+            _bytes,
+            ("sha256(data).digest() is a bytes object of 32 bytes.",),
+        ),
+        Property(
+            "every full block has a name, and no other one",
+            _count,
+            ("A block that is not full yet would change its name with the next token. How many full ones are there?",),
+        ),
+        Property(
+            "equal prefixes have equal names",
+            _equal,
+            ("A name may depend on the tokens up to the block's end, and on the salt; on nothing behind them.",),
+        ),
+        Property(
+            "other tokens in a block, or in another order, make another name",
+            _different("tokens"),
+            (
+                "All tokens of the block count, and their order.",
+                "Written without anything between them, 1, 11 and 11, 1 are the same digits.",
+            ),
+        ),
+        Property(
+            "equal blocks behind different beginnings have different names",
+            _different("chain"),
+            (
+                "K and V at a position depend on every token before it.",
+                "A chain: what names the block before goes into this block's name.",
+            ),
+        ),
+        Property(
+            "different salts share no name",
+            _different("salt"),
+            ("What stands before the first block? Let the salt be there.",),
+        ),
+    ),
+)

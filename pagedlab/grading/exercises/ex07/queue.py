@@ -1,0 +1,210 @@
+"""Part 07.1: a free queue that lets go of a block wherever it stands."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from pagedlab.grading.part import Part, Property
+from pagedlab.grading.plain import NOTHING_YET, attempt, is_int, raised, same, show
+from pagedlab.kv import FreeKVCacheBlockQueue, KVCacheBlock
+
+LONG, FEW_LOOKS, ENDLESS = 400, 16, 200_000
+
+
+class CountedBlock(KVCacheBlock):
+    """A block that counts how often somebody follows its links or compares it, and stops one who goes in circles."""
+
+    looks = 0
+
+    @classmethod
+    def look(cls) -> None:
+        cls.looks += 1
+        if cls.looks > ENDLESS:
+            raise RuntimeError("the links go round in a circle")
+
+    @property
+    def prev_free_block(self) -> KVCacheBlock | None:
+        self.look()
+        return self._before
+
+    @prev_free_block.setter
+    def prev_free_block(self, block: KVCacheBlock | None) -> None:
+        self._before = block
+
+    @property
+    def next_free_block(self) -> KVCacheBlock | None:
+        self.look()
+        return self._after
+
+    @next_free_block.setter
+    def next_free_block(self, block: KVCacheBlock | None) -> None:
+        self._after = block
+
+    def __eq__(self, other: object) -> bool:
+        self.look()
+        return self is other
+
+    __hash__ = KVCacheBlock.__hash__
+
+
+def _cases(rng: random.Random, seed: int) -> list[dict]:
+    cases = [
+        {"num_blocks": 3, "operations": [["popleft_n", 1], ["popleft_n", 2]]},
+        {"num_blocks": 4, "operations": [["remove", 1], ["popleft_n", 3]]},
+        {"num_blocks": 3, "operations": [["remove", 0], ["remove", 2], ["popleft_n", 1]]},
+        {"num_blocks": 3, "operations": [["popleft_n", 3], ["append_n", [1, 0]], ["append_n", [2]], ["popleft_n", 3]]},
+        {"num_blocks": 3, "operations": [["popleft_n", 2], ["prepend_n", [1, 0]], ["popleft_n", 3]]},
+        {"num_blocks": 2, "operations": [["popleft_n", 3], ["popleft_n", 2], ["popleft_n", 1], ["append_n", [0]]]},
+        {"num_blocks": 3, "operations": [["remove", 1], ["remove", 1], ["popleft_n", 1], ["remove", 0]]},
+        {"num_blocks": 3, "operations": [["remove", 1], ["prepend_n", [1]], ["remove", 1], ["append_n", []]]},
+    ]
+    for i in range(16):
+        free, used = list(range(3 + i // 3)), []
+        case: dict = {"num_blocks": len(free), "operations": []}
+        for _ in range(6 + i):
+            kind = rng.choice(("popleft_n", "remove", "append_n", "prepend_n"))
+            if kind == "popleft_n":
+                n = rng.randint(0, len(free))
+                used += free[:n]
+                del free[:n]
+                case["operations"].append([kind, n])
+            elif kind == "remove" and free:
+                used.append(free.pop(rng.randrange(len(free))))
+                case["operations"].append([kind, used[-1]])
+            elif kind in ("append_n", "prepend_n"):
+                blocks = rng.sample(used, rng.randint(0, len(used)))
+                used = [block for block in used if block not in blocks]
+                free = free + blocks if kind == "append_n" else blocks + free
+                case["operations"].append([kind, blocks])
+        cases.append(case)
+    cases.append({"num_blocks": LONG, "operations": [["remove", rng.randint(150, 250)] for _ in range(2)]})
+    return cases
+
+
+def play(make: Any, case: dict) -> Any:
+    """After each operation: its result, the queue, how many it says there are, and how often blocks were looked at."""
+    blocks = [CountedBlock(i) for i in range(case["num_blocks"])]
+    CountedBlock.looks = 0
+    try:
+        queue = make(list(blocks))
+    except NotImplementedError:
+        return {"raised": NOTHING_YET}
+    except Exception as error:
+        return {"raised": f"the error {type(error).__name__}: {error}"[:200]}
+    steps = []
+    for name, what in case["operations"]:
+        CountedBlock.looks = 0
+        given = what if name == "popleft_n" else blocks[what] if name == "remove" else [blocks[i] for i in what]
+        try:
+            result = getattr(queue, name)(given)
+            result = attempt(lambda taken=result: [block.block_id for block in taken]) if name == "popleft_n" else None
+        except ValueError:
+            result = "ValueError"
+        except NotImplementedError:
+            return {"raised": NOTHING_YET}
+        except Exception as error:
+            result = {"raised": f"the error {type(error).__name__}: {error}"[:200]}
+        looks, CountedBlock.looks = CountedBlock.looks, 0
+        queued = attempt(lambda: [block.block_id for block in queue.get_all_free_blocks()])
+        count = attempt(lambda: queue.num_free_blocks)
+        steps.append({"result": result, "queue": queued, "count": count, "looks": looks})
+    return steps
+
+
+def _probe(objects: dict[str, Any], case: dict) -> dict:
+    steps = play(objects["FreeQueue"], case)
+    return steps if raised(steps) else {"steps": steps}
+
+
+def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
+    if raised(answer):
+        return "made", f"FreeQueue of {case['num_blocks']} blocks gave {show(answer)}"
+    told = [f"blocks 0 to {case['num_blocks'] - 1}"]
+    for (name, what), mine, right in zip(
+        case["operations"], answer["steps"], play(FreeKVCacheBlockQueue, case), strict=True
+    ):
+        told.append(f"{name}({what})")
+        story = f"{', '.join(told)}: "
+        if not same([mine["result"], mine["queue"]], [right["result"], right["queue"]]):
+            kind = "refused" if right["result"] == "ValueError" else name
+            gave = "" if mine["result"] is None else f"the last one gave {show(mine['result'])}, and "
+            return kind, f"{story}{gave}the queue is {show(mine['queue'])}"
+        if not same(mine["count"], right["count"]):
+            return "count", f"{story}the queue is {show(mine['queue'])}, and num_free_blocks {show(mine['count'])}"
+    return None
+
+
+def _only(kind: str) -> Any:
+    def broken(case: dict, answer: dict) -> str | None:
+        difference = _difference(case, answer)
+        return difference[1] if difference and difference[0] == kind else None
+
+    return broken
+
+
+def _quick(case: dict, answer: dict) -> str | None:
+    most = max((step["looks"] for step in answer["steps"]), default=0)
+    if case["num_blocks"] < LONG or (is_int(most) and most <= FEW_LOOKS):
+        return None
+    return f"to remove one of {LONG} blocks, blocks were looked at {most} times"
+
+
+QUEUE = Part(
+    "07.1",
+    "a free queue that lets go of any block at once",
+    3,
+    ("FreeQueue",),
+    _cases,
+    _probe,
+    (
+        Property(
+            "a queue is made of the blocks that it is given",
+            _only("made"),
+            ("__init__ calls append_n. Does your append_n work on an empty queue?",),
+        ),
+        Property(
+            "popleft_n takes blocks from the head, in queue order",
+            _only("popleft_n"),
+            (
+                "The first block is head.next_free_block. It returns a list, even for one.",
+                "After the last one taken comes the new first one. Have both sides of that link been set?",
+            ),
+        ),
+        Property(
+            "remove takes a block out, and its neighbours close ranks",
+            _only("remove"),
+            (
+                "Draw three blocks and the links in both directions. Which two change when the middle one goes?",
+                "The one before gets a new next_free_block, the one behind a new prev_free_block.",
+            ),
+        ),
+        Property(
+            "append_n puts blocks behind the last one, in their order",
+            _only("append_n"),
+            ("The last block is tail.prev_free_block. Every block that is put in needs a link on both sides.",),
+        ),
+        Property(
+            "prepend_n puts blocks before the first one, in their order",
+            _only("prepend_n"),
+            (
+                "prepend_n([7, 4]) on a queue 1, 2 makes 7, 4, 1, 2.",
+                "To put one after the other at the head turns their order round.",
+            ),
+        ),
+        Property("num_free_blocks is kept up", _only("count"), ("It changes in all four methods.",)),
+        Property(
+            "what cannot be done raises ValueError and changes nothing",
+            _only("refused"),
+            (
+                "To take more blocks than there are, and to remove one that is not in the queue.",
+                "How can a block tell that it is in no queue? Set its links to None when it leaves.",
+            ),
+        ),
+        Property(
+            "remove looks at few blocks, however long the queue is",
+            _quick,
+            ("list.remove and deque.remove walk from the head. A block knows its neighbours by itself.",),
+        ),
+    ),
+)

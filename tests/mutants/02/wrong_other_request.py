@@ -1,0 +1,6 @@
+"""Right byte, but the value is said to be A's."""
+# loses: 02.3
+
+# part 02.3
+key_begins = 1676288
+value_of = ("A", 13)

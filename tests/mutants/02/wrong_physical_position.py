@@ -1,0 +1,12 @@
+"""The way back takes the physical block for the logical one."""
+# loses: 02.1
+
+# part 02.1
+def translate(table, block_size, position):
+    return table[position // block_size], position % block_size
+
+
+def whose(tables, block_size, block, offset):
+    for name, table in tables.items():
+        if block in table:
+            return name, block * block_size + offset

@@ -1,0 +1,6 @@
+"""Predicts with the logical block, and takes the physical one for it on the way back."""
+# loses: 02.3
+
+# part 02.3
+key_begins = 4 * (17 * 24576 + 2 * 768 + 2 * 192 + 2 * 64)
+value_of = ("B", 8 * 4 + 1)

@@ -1,0 +1,6 @@
+"""Three writers, three copies."""
+# loses: 06.4
+
+# part 06.4
+copies = [(18, 14), (18, 19), (18, 16)]
+tables = [[15, 17, 14], [15, 17, 19], [15, 17, 16]]

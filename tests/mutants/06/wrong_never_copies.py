@@ -1,0 +1,9 @@
+"""Writes into the shared block."""
+# loses: 06.3
+
+# part 06.3
+def append_slot(table, num_tokens, block_size, allocator):
+    if num_tokens > len(table) * block_size:
+        table.append(allocator.allocate())
+        return None
+    return None

@@ -1,0 +1,6 @@
+"""The parent keeps its block, and the children copy."""
+# loses: 06.4
+
+# part 06.4
+copies = [(18, 14), (18, 19)]
+tables = [[15, 17, 18], [15, 17, 14], [15, 17, 19]]

@@ -1,0 +1,8 @@
+"""Sets the count to 2, although the parent may have other children."""
+# loses: 06.2
+
+# part 06.2
+def fork(table):
+    for block in table:
+        block.ref_cnt = 2
+    return table[:]

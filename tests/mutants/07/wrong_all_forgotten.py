@@ -1,0 +1,7 @@
+"""Every block that changes hands loses its name, the found ones too."""
+# loses: 07.5
+
+# part 07.5
+hits = [1, 2]
+new_blocks = [10, 11, 12, 13, 4, 3]
+forgotten = [1, 2, 4, 3]

@@ -1,0 +1,12 @@
+"""Takes all over where everything is in memory: nothing is left to be computed."""
+# loses: 07.3
+
+# part 07.3
+def longest_hit(names, num_tokens, block_size, find):
+    hits = []
+    for name in names:
+        block = find(name)
+        if block is None:
+            break
+        hits.append(block)
+    return hits

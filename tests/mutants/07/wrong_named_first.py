@@ -1,0 +1,7 @@
+"""Hands out blocks with a name first, and spares those without."""
+# loses: 07.5
+
+# part 07.5
+hits = [1, 2]
+new_blocks = [4, 3, 8, 7, 9, 6]
+forgotten = [4, 3, 8, 7, 9, 6]

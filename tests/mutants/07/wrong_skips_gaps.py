@@ -1,0 +1,12 @@
+"""Goes on behind a miss."""
+# loses: 07.3
+
+# part 07.3
+def longest_hit(names, num_tokens, block_size, find):
+    hits = []
+    for name in names[: (num_tokens - 1) // block_size]:
+        block = find(name)
+        if block is None:
+            continue
+        hits.append(block)
+    return hits
