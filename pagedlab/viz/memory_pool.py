@@ -42,11 +42,11 @@ def _fill_of(scene: Scene, block_id: int) -> int:
 def _block_class(scene: Scene, block_id: int, turn: int | None) -> str:
     owners = scene.owners.get(block_id)
     if block_id == 0 and scene.state.has_null_block and not owners:
-        return "card null"
+        return "card null"  # never handed out, so there is no pointing at it
     if owners:
         mine = scene.selected in owners
-        return f"card owned{' mine' if mine else ''} {scene.hue(scene.selected if mine else owners[0])}"
-    return "card kept" if block_id in scene.state.cached else "card free"
+        return f"card owned{' mine' if mine else ''} {scene.hue(scene.selected if mine else owners[0])} askable"
+    return f"card {'kept' if block_id in scene.state.cached else 'free'} askable"
 
 
 def _block_tip(scene: Scene, block_id: int, turn: int | None) -> str:
@@ -74,9 +74,7 @@ def _detail(scene: Scene, grid: Grid, block_id: int, turn: int | None) -> Iterat
     owners = scene.owners.get(block_id, [])
     mine = scene.selected in owners
     cached = block_id in state.cached
-    yield Mark(
-        id, (x, y, w, h), _block_class(scene, block_id, turn) + " askable", tip=_block_tip(scene, block_id, turn)
-    )
+    yield Mark(id, (x, y, w, h), _block_class(scene, block_id, turn), tip=_block_tip(scene, block_id, turn))
     strong = mine or not owners
     number = f"#{block_id}"
     yield Mark(
@@ -198,9 +196,7 @@ def _medium(scene: Scene, grid: Grid, block_id: int, turn: int | None) -> Iterat
     x, y, w, h = grid.place(block_id)
     owners = scene.owners.get(block_id, [])
     mine = scene.selected in owners
-    yield Mark(
-        id, (x, y, w, h), _block_class(scene, block_id, turn) + " tiny askable", tip=_block_tip(scene, block_id, turn)
-    )
+    yield Mark(id, (x, y, w, h), _block_class(scene, block_id, turn) + " tiny", tip=_block_tip(scene, block_id, turn))
     yield Mark(f"{id}.n", (x + 3, y + 9), f"text mono s8 {'bold' if mine else 'soft'}", str(block_id))
     if owners:
         who = scene.selected if mine else owners[0]
@@ -243,9 +239,7 @@ def _small(scene: Scene, grid: Grid, block_id: int, turn: int | None) -> Iterato
     x, y, w, h = grid.place(block_id)
     owners = scene.owners.get(block_id, [])
     mine = scene.selected in owners
-    yield Mark(
-        id, (x, y, w, h), _block_class(scene, block_id, turn) + " tiny askable", tip=_block_tip(scene, block_id, turn)
-    )
+    yield Mark(id, (x, y, w, h), _block_class(scene, block_id, turn) + " tiny", tip=_block_tip(scene, block_id, turn))
     if owners:
         who = scene.selected if mine else owners[0]
         hue, name = scene.hue(who), scene.names[who]

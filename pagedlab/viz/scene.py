@@ -77,7 +77,7 @@ def headline(scene: Scene) -> str:
     """One sentence about the selected request."""
     state = scene.state
     if scene.selected is None:
-        return "No request yet: give the engine a prompt"
+        return "Before the first step" if scene.num_steps else "No request yet: give the engine a prompt"
     request, table = state.requests[scene.selected], scene.table
     if request.status == "refused":
         return "was refused"

@@ -236,3 +236,11 @@ def test_many_requests_are_counted_where_their_letters_do_not_fit():
     marks = picture(memory_layout.marks(list(scenes(trace))[-1]))
     chips = [id for id in marks if id.startswith("chip.")]
     assert int(marks["chips.more"].text[1:]) + len(chips) == 40
+
+
+def test_every_block_but_the_null_block_can_be_pointed_at():
+    for scene in scenes(CROWDED):
+        marks = picture(memory_layout.marks(scene))
+        cards = {int(id.split(".")[1]): m.cls for id, m in marks.items() if re.fullmatch(r"block\.\d+", id)}
+        assert {b for b, cls in cards.items() if "askable" not in cls.split()} == {0}
+        assert len(cards) == scene.state.num_blocks
