@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,19 +58,20 @@ def plan_pool(model: Any, config: EngineConfig, max_model_len: int) -> PoolBudge
 
 def plan_cpu_pool(config: EngineConfig, budget: PoolBudget) -> int:
     """How many blocks the CPU pool gets (0 without swapping). Raises PagedlabError where ``swap_space`` holds not
-    one."""
+    one, or more than this machine has memory."""
     if config.preemption != "swap":
         return 0
+    num_blocks = budget.num_blocks
     if config.num_cpu_blocks_override is not None:
-        return config.num_cpu_blocks_override
-    if config.swap_space is None:
-        return budget.num_blocks
-    num_blocks = int(config.swap_space * GIB) // budget.bytes_per_block
-    if num_blocks == 0:
+        num_blocks = config.num_cpu_blocks_override
+    elif config.swap_space is not None:
+        num_blocks = int(config.swap_space * GIB) // budget.bytes_per_block
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if not 1 <= num_blocks <= memory // budget.bytes_per_block:
         raise PagedlabError(
-            f"swap_space is {config.swap_space:g} GiB, and one block takes {budget.bytes_per_block:,} bytes: not one "
-            "fits. "
-            "Give it more, or say the number of blocks with num_cpu_blocks_override."
+            f"The CPU pool would get {num_blocks:,} blocks of {budget.bytes_per_block:,} bytes; at least 1 is needed, "
+            f"and this machine's memory holds {memory // budget.bytes_per_block:,}. Change swap_space (GiB) or "
+            "num_cpu_blocks_override."
         )
     return num_blocks
 

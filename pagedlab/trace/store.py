@@ -12,6 +12,8 @@ from pagedlab.errors import PagedlabError
 from pagedlab.trace.events import SCHEMA_VERSION, from_dict, to_dict
 from pagedlab.trace.recorder import Trace
 
+MOST_SLOTS = 50_000_000  # every slot is kept in Python when a trace is replayed
+
 
 def save(trace: Trace, path: str | Path) -> Path:
     """Write the trace; an existing file is replaced only once the new one is whole."""
@@ -62,20 +64,7 @@ def load(path: str | Path) -> Trace:
             f"{path} has trace schema {header.get('schema')!r}; this pagedlab reads schema {SCHEMA_VERSION}. "
             "Record it again with this version."
         )
-    config = header.get("config")
-    if not isinstance(config, dict) or not all(
-        type(config.get(k, 0)) is int and config.get(k, 0) >= least
-        for k, least in (("num_blocks", 1), ("block_size", 1), ("num_cpu_blocks", 0))
-    ):
-        raise PagedlabError(
-            f"{path} has a broken header: config must give num_blocks and block_size as positive numbers, and "
-            "num_cpu_blocks, where it is there, as 0 or more."
-        )
-    for key in ("device", "dtype", "date", "model"):
-        if not isinstance(header.get(key), str | None):
-            raise PagedlabError(f"{path} has a broken header: {key} is {header[key]!r}; it must be text.")
-    if not isinstance(header.get("model_shape"), dict | None):
-        raise PagedlabError(f"{path} has a broken header: model_shape is {header['model_shape']!r}, and no object.")
+    check_header(header, str(path))
     events = []
     for number, line in enumerate(lines[1:], start=2):
         try:
@@ -85,6 +74,27 @@ def load(path: str | Path) -> Trace:
         except ValueError as error:
             raise PagedlabError(f"{path}, line {number}: {error}.") from error
     return Trace(header | {"live": False}, events)
+
+
+def check_header(header: dict, name: str) -> None:
+    """Raises PagedlabError, about the trace called ``name``, where its states could not be computed or shown."""
+    config = header.get("config")
+    if not isinstance(config, dict) or not all(
+        type(config.get(k, 0)) is int and config.get(k, 0) >= least
+        for k, least in (("num_blocks", 1), ("block_size", 1), ("num_cpu_blocks", 0))
+    ):
+        raise PagedlabError(
+            f"{name} has a broken header: config must give num_blocks and block_size as positive numbers, and "
+            "num_cpu_blocks, where it is there, as 0 or more."
+        )
+    slots = (config["num_blocks"] + config.get("num_cpu_blocks", 0)) * config["block_size"]
+    if slots > MOST_SLOTS:
+        raise PagedlabError(f"{name} has a broken header: {slots:,} slots are more than can be shown ({MOST_SLOTS:,}).")
+    for key in ("device", "dtype", "date", "model"):
+        if not isinstance(header.get(key), str | None):
+            raise PagedlabError(f"{name} has a broken header: {key} is {header[key]!r}; it must be text.")
+    if not isinstance(header.get("model_shape"), dict | None):
+        raise PagedlabError(f"{name} has a broken header: model_shape is {header['model_shape']!r}, and no object.")
 
 
 def _json(path: Path, number: int, line: str) -> dict:

@@ -10,6 +10,7 @@ from typing import Any
 from pagedlab.errors import PagedlabError
 from pagedlab.trace import MemoryState, Trace, TraceDriver, load, replay
 from pagedlab.trace import events as ev
+from pagedlab.trace.store import check_header
 from pagedlab.viz import memory_layout as layout
 from pagedlab.viz import pane_code, pane_edit, pane_follow, panes, strip
 from pagedlab.viz.history import History
@@ -38,6 +39,7 @@ def as_driver(what: Any) -> TraceDriver:
     if isinstance(what, TraceDriver):
         return what
     if isinstance(what, Trace):
+        check_header(what.header, "This trace")
         return TraceDriver(what)
     if isinstance(what, (str, PathLike)):
         return TraceDriver(load(Path(what)))

@@ -73,6 +73,7 @@ BROKEN = {
     "no schema": with_header(schema=None),
     "no config": with_header(config=None),
     "a config without a pool": with_header(config={"block_size": 4}),
+    "a pool beyond memory": with_header(config={"num_blocks": 10**13, "block_size": 4}),
     "a pool of 0 blocks": with_header(config={"num_blocks": 0, "block_size": 4}),
     "cut off in a line": whole()[:-20],
     "a gzip stream cut off": gzip.compress(whole())[:-20],

@@ -8,7 +8,7 @@ from runs import crowded, recorded_run
 
 from pagedlab.engine import LLM, SamplingParams
 from pagedlab.errors import PagedlabError
-from pagedlab.trace import TraceDriver, save
+from pagedlab.trace import Trace, TraceDriver, save
 from pagedlab.viz import memory_layout, strip
 from pagedlab.viz.lab import MemoryMap, memory_map
 from pagedlab.viz.marks import picture
@@ -276,3 +276,8 @@ def test_nothing_grows_over_500_steps():
         lab._receive(None, {"do": "show", "position": k, "selected": "A", "have": [k - 1, "A"]}, [])
     assert lab.position == 499 and len(lab._sent) <= 32
     assert picture(memory_layout.marks(lab._scene(lab.position)))
+
+
+def test_a_trace_without_a_header_is_refused_with_a_sentence():
+    with pytest.raises(PagedlabError, match="broken header: config"):
+        memory_map(Trace({}))
