@@ -14,9 +14,7 @@ def no_network(tmp_path, monkeypatch):
 
 
 def test_a_model_that_is_there_is_checked_and_its_place_is_said(run):
-    path = download.model_file_path()
-    if not path.exists():
-        pytest.skip("the model file is not on this machine; pagedlab fetch-model gets it")
+    path = download.ensure_model_file()
     done = run("fetch-model")
     assert done.status == 0 and str(path) in done.out and done.err == ""
 
