@@ -295,6 +295,10 @@ class LLM:
         """The likeliest continuations of each prompt, the best first. Needs ``era="paper"``: else PagedlabError."""
         raise PagedlabError('Beam search forks sequences, which V1 cannot: make the engine with LLM(..., era="paper").')
 
+    def fork_request(self, request_id: str, *, seed: int | None = None) -> str:
+        """A second sequence that shares all blocks of a running one. Needs ``era="paper"``: else PagedlabError."""
+        raise PagedlabError('V1 shares full blocks only and cannot fork: make the engine with LLM(..., era="paper").')
+
     # ---------------------------------------------------------------------------------------------------- steps
 
     def step(self) -> list[RequestOutput]:

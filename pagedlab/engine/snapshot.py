@@ -80,8 +80,6 @@ def rerun(llm: LLM, upto_step: int, changes: dict[str, Any]) -> LLM:
     for step, name, args, kwargs in llm.inputs:
         if step <= upto_step:
             run_to(step)
-            if not hasattr(twin, name):
-                raise PagedlabError(f"This run used {name}, which era={twin.config.era!r} does not have.")
             getattr(twin, name)(*args, **kwargs)
     run_to(upto_step)
     return twin

@@ -3,16 +3,14 @@ shown."""
 
 from __future__ import annotations
 
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from pagedlab.errors import PagedlabError
-from pagedlab.trace import MemoryState, Trace, TraceDriver, load, replay
+from pagedlab.trace import MemoryState, Trace, TraceDriver, replay
 from pagedlab.trace import events as ev
-from pagedlab.trace.store import check_header
 from pagedlab.viz import memory_layout as layout
 from pagedlab.viz import pane_code, pane_edit, pane_follow, panes, strip
+from pagedlab.viz.driver_lab import DriverLab, as_driver
 from pagedlab.viz.history import History
 from pagedlab.viz.marks import Mark
 from pagedlab.viz.narrator import next_step
@@ -21,7 +19,7 @@ from pagedlab.viz.places import SIZE
 from pagedlab.viz.pool_grid import pool_grid
 from pagedlab.viz.scene import Scene, story, title
 from pagedlab.viz.text import draw
-from pagedlab.viz.widget import Lab, Strip
+from pagedlab.viz.widget import Strip
 
 
 def memory_map(what: Any, *, select: str | None = None, step: int | None = None) -> MemoryMap:
@@ -34,26 +32,7 @@ def memory_map(what: Any, *, select: str | None = None, step: int | None = None)
     return MemoryMap(as_driver(what), select=select, step=step)
 
 
-def as_driver(what: Any) -> TraceDriver:
-    """A cursor of its own over the run, whatever stands for it."""
-    if isinstance(what, TraceDriver):
-        return what
-    if isinstance(what, Trace):
-        check_header(what.header, "This trace")
-        return TraceDriver(what)
-    if isinstance(what, (str, PathLike)):
-        return TraceDriver(load(Path(what)))
-    if hasattr(what, "trace") and hasattr(what, "step"):
-        from pagedlab.engine import EngineDriver
-
-        return EngineDriver(what)
-    raise PagedlabError(
-        f"memory_map cannot show a {type(what).__name__}; give it an LLM made with record=True, a driver, a Trace, "
-        "or the path of a saved one."
-    )
-
-
-class MemoryMap(Lab):
+class MemoryMap(DriverLab):
     """The lab. Buttons, keys and clicks do what these methods do: ``forward``, ``back``, ``seek``, ``select``,
     ``predict``.
     """
@@ -78,32 +57,6 @@ class MemoryMap(Lab):
         super().__init__()
 
     # -------------------------------------------------------------------------------------------- for Python
-
-    @property
-    def trace(self) -> Trace:
-        return self.driver.trace
-
-    @property
-    def position(self) -> int:
-        """How many steps are finished at the cursor."""
-        return self.driver.position
-
-    @property
-    def num_steps(self) -> int:
-        return self.driver.num_steps
-
-    @property
-    def can_step(self) -> bool:
-        return self.driver.can_step
-
-    @property
-    def shares(self) -> Trace:
-        return self.trace
-
-    @property
-    def live(self) -> bool:
-        """Is there an engine behind it? A trace played back is a recording, even in the process that made it."""
-        return type(self.driver) is not TraceDriver and bool(self.trace.header.get("live"))
 
     @property
     def state(self) -> MemoryState:

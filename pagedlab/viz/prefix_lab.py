@@ -9,15 +9,15 @@ from typing import Any
 import ipywidgets
 
 from pagedlab.errors import PagedlabError
-from pagedlab.trace import MemoryState, Trace, TraceDriver, replay
+from pagedlab.trace import MemoryState, TraceDriver, replay
 from pagedlab.trace import events as ev
 from pagedlab.viz import prefix_layout as layout
-from pagedlab.viz.lab import as_driver
+from pagedlab.viz.driver_lab import DriverLab, as_driver
 from pagedlab.viz.marks import Mark
 from pagedlab.viz.prefix_walk import Lookup, walk
 from pagedlab.viz.scene import badge
 from pagedlab.viz.strip import columns
-from pagedlab.viz.widget import Lab, Strip
+from pagedlab.viz.widget import Strip
 
 
 def prefix_hits(
@@ -71,7 +71,7 @@ class PrefixHits(ipywidgets.VBox):
         return (bundle, *rest) if rest else bundle
 
 
-class PrefixLab(Lab):
+class PrefixLab(DriverLab):
     """The picture. ``selected`` says how far the prompt has been walked: "1" to the number of its blocks."""
 
     NAME = "Prefix hits"
@@ -96,30 +96,6 @@ class PrefixLab(Lab):
         super().__init__()
 
     # -------------------------------------------------------------------------------------------- for Python
-
-    @property
-    def trace(self) -> Trace:
-        return self.driver.trace
-
-    @property
-    def position(self) -> int:
-        return self.driver.position
-
-    @property
-    def num_steps(self) -> int:
-        return self.driver.num_steps
-
-    @property
-    def can_step(self) -> bool:
-        return self.driver.can_step
-
-    @property
-    def shares(self) -> Trace:
-        return self.trace
-
-    @property
-    def live(self) -> bool:
-        return type(self.driver) is not TraceDriver and bool(self.trace.header.get("live"))
 
     @property
     def state(self) -> MemoryState:

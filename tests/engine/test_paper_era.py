@@ -355,6 +355,8 @@ def test_v1_cannot_search_and_says_what_can(tiny):
     with pytest.raises(PagedlabError, match='era="paper"'):
         tiny.beam_search([1, 2], BeamSearchParams(beam_width=2, max_tokens=2))
     with pytest.raises(PagedlabError, match='era="paper"'):
+        tiny.fork_request("A")
+    with pytest.raises(PagedlabError, match='era="paper"'):
         tiny.generate([1, 2], BeamSearchParams(beam_width=2, max_tokens=2))
     with pytest.raises(PagedlabError, match="takes BeamSearchParams"):
         paper(tiny).beam_search([1, 2], SamplingParams())
@@ -444,7 +446,7 @@ def test_a_run_with_a_fork_by_hand_cannot_be_branched_to_v1(tiny):
     llm.add_request("hello", SamplingParams(max_tokens=6))
     llm.step()
     llm.fork_request("A")
-    with pytest.raises(PagedlabError, match="fork_request"):
+    with pytest.raises(PagedlabError, match="V1 .* cannot fork"):
         llm.rerun(2, era="v1")
 
 

@@ -158,7 +158,7 @@ def test_it_opens_from_a_path_a_trace_a_driver_or_an_engine(tmp_path):
         assert lab.position == 1 and not lab.live
     assert memory_map(path, step=5, select="B").position == 5
     for bad in (3, None, object()):
-        with pytest.raises(PagedlabError, match="memory_map cannot show"):
+        with pytest.raises(PagedlabError, match="A lab cannot show"):
             memory_map(bad)
     with pytest.raises(PagedlabError, match="no request 'Z'"):
         memory_map(trace, select="Z")
