@@ -58,7 +58,7 @@ class BlockPool:
         This is all the eviction there is."""
         blocks = self.free_block_queue.popleft_n(num_blocks)
         for block in blocks:
-            if block.block_hash is not None:
+            if block.is_cached:
                 self._drop_hash(block)
             block.ref_cnt = 1
         return blocks
@@ -80,26 +80,24 @@ class BlockPool:
 
         Free blocks without a hash go to the head, in this order: nothing is lost by overwriting them, and their
         bytes were used last, so they may still be in one of the GPU's caches. Those with a hash go to the tail, in
-        this order, and live longest. Raises ValueError for a block that nobody owns (a double free), a block named
-        twice, and the null block."""
-        if len(set(ordered_blocks)) < len(ordered_blocks):
-            raise ValueError(f"cannot free a block twice in one call: {[block.block_id for block in ordered_blocks]}")
+        this order, and live longest. A shared block may be named once for each owner that gives it back. Raises
+        ValueError where one is named that nobody owns, or more often than it has owners (a double free), and for the
+        null block."""
         without_hash, with_hash, not_owned = [], [], []
         for block in ordered_blocks:
             block.ref_cnt = ref_cnt = block.ref_cnt - 1
-            if ref_cnt > 0:
-                continue
-            if ref_cnt < 0:
+            if ref_cnt == 0:
+                if block.is_cached:
+                    with_hash.append(block)
+                else:
+                    without_hash.append(block)
+            elif ref_cnt < 0:
                 not_owned.append(block)
-            elif block.block_hash is None:
-                without_hash.append(block)
-            else:
-                with_hash.append(block)
         if not_owned:
             for block in ordered_blocks:
                 block.ref_cnt += 1
             wrong = not_owned[0]
-            what = "the null block" if wrong.is_null else f"block #{wrong.block_id}: it is free already (double free)"
+            what = "the null block" if wrong.is_null else f"block #{wrong.block_id}: nobody owns it (double free)"
             raise ValueError(f"cannot free {what}")
         if without_hash:
             self.free_block_queue.prepend_n(without_hash)
@@ -122,7 +120,7 @@ class BlockPool:
                 "block hashes"
             )
         for block in blocks[first:end]:
-            if block.block_hash is not None or block.ref_cnt == 0:
+            if block.is_cached or block.ref_cnt == 0:
                 raise ValueError(f"cannot cache block #{block.block_id}: it has a hash already, or no owner")
         for i in range(first, end):
             block, block_hash = blocks[i], block_hashes[i]
@@ -133,7 +131,7 @@ class BlockPool:
         """Drop the hashes of ``blocks``, whoever owns them: they do not hold, or not yet, what their names say. Those
         without a hash stay as they are."""
         for block in blocks:
-            if block.block_hash is not None:
+            if block.is_cached:
                 self._drop_hash(block)
 
     def reset_prefix_cache(self) -> bool:

@@ -194,3 +194,26 @@ def test_a_request_that_can_never_be_served_is_refused_before_anything_runs():
         ContiguousMemory(20, 24, "some")
     with pytest.raises(ValueError, match="nobody ever waited"):
         summary(Serving(ContiguousMemory(20, 10), []))
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_who_arrives_later_waits_for_nobody_who_comes_after(name):
+    late = [ServedRequest("A", 4, 6), ServedRequest("B", 3, 2, arrives=3), ServedRequest("C", 5, 4, arrives=2)]
+    memory = MEMORIES[name]()
+    recorder = Recorder(served_header(memory))
+    serving = Serving(memory, late, recorder)
+    arrived = []
+    while not serving.done:
+        serving.step()
+        state = replay(recorder.trace)
+        arrived.append(list(state.requests))
+    assert arrived[:4] == [["A"], ["A"], ["A", "C"], ["A", "C", "B"]]
+    assert sum(step.num_running for step in serving.steps) == 12
+
+
+def test_an_idle_memory_waits_for_who_is_still_to_come():
+    serving = Serving(MEMORIES["max"](), [ServedRequest("A", 2, 1), ServedRequest("B", 2, 2, arrives=4)])
+    serving.run()
+    assert [step.num_running for step in serving.steps] == [1, 0, 0, 0, 1, 1]
+    with pytest.raises(ValueError, match="arrives after -1 steps"):
+        ServedRequest("A", 1, 1, arrives=-1)

@@ -88,7 +88,8 @@ class PoolMachine(RuleBasedStateMachine):
             self.refused(lambda: self.pool.free_blocks([*table, free[pick % len(free)]]), "double free")
             self.refused(lambda: self.pool.cache_full_blocks([free[0]], [b"x"], 0, 1), "no owner")
         if table:
-            self.refused(lambda: self.pool.free_blocks([*table, table[pick % len(table)]]), "twice")
+            once_too_often = [table[pick % len(table)]] * table[pick % len(table)].ref_cnt
+            self.refused(lambda: self.pool.free_blocks([*table, *once_too_often]), "double free")
             self.refused(lambda: self.pool.cache_full_blocks(table, [], 0, len(table)), "cannot cache")
 
     def refused(self, call, why):

@@ -148,8 +148,8 @@ def test_the_cache_is_forgotten_only_when_nobody_uses_a_block():
     ("wrong", "words"),
     [
         (lambda pool, used: pool.free_blocks([pool.null_block]), "null block"),
-        (lambda pool, used: pool.free_blocks([*used, pool.blocks[5]]), "#5: it is free already"),
-        (lambda pool, used: pool.free_blocks([*used, used[0]]), "twice in one call"),
+        (lambda pool, used: pool.free_blocks([*used, pool.blocks[5]]), "#5: nobody owns it"),
+        (lambda pool, used: pool.free_blocks([*used, used[0]]), "double free"),
         (lambda pool, used: pool.touch([*used, pool.null_block]), "null block"),
         (lambda pool, used: pool.get_new_blocks(-1), "cannot take -1"),
         (lambda pool, used: pool.get_new_blocks(100), "cannot take 100"),
@@ -168,6 +168,15 @@ def test_the_pool_refuses_in_clear_words_and_nothing_has_changed(wrong, words):
     with pytest.raises(ValueError, match=words):
         wrong(pool, used)
     assert state_of_pool(pool) == before
+
+
+def test_two_owners_may_give_back_their_shared_block_in_one_call():
+    pool = BlockPool(4)
+    shared, own = pool.get_new_blocks(2)
+    pool.touch([shared])
+    pool.free_blocks([shared, own, shared])
+    assert shared.ref_cnt == own.ref_cnt == 0 and pool.get_num_free_blocks() == 3
+    check_pool(pool, [])
 
 
 def test_sizes_that_make_no_sense_are_refused():
