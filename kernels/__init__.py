@@ -11,17 +11,49 @@
     compile_only                       what the compiled kernels look like, found out without a GPU
 
 Triton decides *when it is imported* whether kernels are compiled for a GPU or interpreted on the CPU. So that decision
-comes first: `use_interpreter()` before anything imports Triton, or `TRITON_INTERPRET=1` before Python starts.
+comes first: `use_interpreter()` before anything imports Triton, or `TRITON_INTERPRET=1` before Python starts, or
+`prepare()`, which goes by the machine. Triton exists on Linux only; elsewhere `runs_here()` says so, in a lesson.
 """
 
 import os
+from importlib.util import find_spec
 
 from pagedlab.errors import PagedlabError
+
+NOT_HERE = "not run here: Triton exists on Linux only"
+INTERPRETER = "Triton interpreter · CPU"
 
 RESTART = (
     "Restart the kernel (or start Python again) and call pagedlab.kernels.use_interpreter() before anything "
     "imports triton, or set TRITON_INTERPRET=1 before Python starts."
 )
+
+
+def available() -> bool:
+    """Is there a Triton on this machine? Imports nothing."""
+    return find_spec("triton") is not None
+
+
+def runs_here() -> bool:
+    """`available()`; where there is no Triton, a printed line says so."""
+    if not available():
+        print(NOT_HERE)
+    return available()
+
+
+def prepare() -> str | None:
+    """Decide how kernels run from now on, by the machine: compiled where there is an NVIDIA GPU, else interpreted.
+
+    Returns the GPU's name, `INTERPRETER`, or None where there is no Triton. Raises PagedlabError if Triton is there
+    already and has decided otherwise.
+    """
+    if not available():
+        return None
+    import torch
+
+    if not torch.cuda.is_available():
+        use_interpreter()
+    return INTERPRETER if interpreting() else torch.cuda.get_device_name()
 
 
 def use_interpreter() -> None:

@@ -3,8 +3,12 @@ predictions."""
 
 from __future__ import annotations
 
+import ast
 import html
+import importlib.util
 import inspect
+import textwrap
+from pathlib import Path
 from typing import Any
 
 from pagedlab.errors import PagedlabError
@@ -19,11 +23,33 @@ def badge(header: dict[str, Any]) -> str:
 
 
 def show_source(thing: Any) -> Any:
-    """The source of a function or class of pagedlab, as it runs, under the name by which it is imported."""
+    """The source of a function or class of pagedlab, as it runs, under the name by which it is imported.
+
+    ``thing`` may be that name, "module.name": then nothing is imported, so a Triton kernel can be read on a machine
+    that has no Triton. Raises PagedlabError for a name that is not there.
+    """
     from IPython.display import Code, Markdown, display
 
-    display(Markdown(f"`{thing.__module__}.{thing.__qualname__}`"))
-    return Code(inspect.cleandoc(inspect.getsource(thing)), language="python")
+    if isinstance(thing, str):
+        name, source = thing, _source_of(thing)
+    else:
+        name, source = f"{thing.__module__}.{thing.__qualname__}", inspect.getsource(thing)
+    display(Markdown(f"`{name}`"))
+    return Code(textwrap.dedent(source).strip("\n"), language="python")
+
+
+def _source_of(name: str) -> str:
+    """The lines of a module's function or class, decorators included, read from its file."""
+    module, _, wanted = name.rpartition(".")
+    spec = importlib.util.find_spec(module) if module else None
+    if spec is None or not spec.origin:
+        raise PagedlabError(f"There is no module {module!r} to show {wanted!r} of.")
+    text = Path(spec.origin).read_text(encoding="utf-8")
+    for node in ast.parse(text).body:
+        if getattr(node, "name", None) == wanted:
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+    raise PagedlabError(f"{module} has no function or class {wanted!r}.")
 
 
 class Predictions:

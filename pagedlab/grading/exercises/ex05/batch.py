@@ -1,0 +1,142 @@
+"""Part 05.2: the whole batch, as the engine hands it over."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import torch
+
+from pagedlab.attention import LayerKV
+from pagedlab.grading.exercises.ex05.memory import build, close, expected, numbers
+from pagedlab.grading.part import Part, Property
+from pagedlab.grading.plain import attempt, raised, show
+
+NOWHERE = 1 << 20  # an entry of a block table behind a request's last block: never to be followed
+
+
+def _cases(rng: random.Random, seed: int) -> list[dict]:
+    kinds = [("one", 3), ("heads", 4), ("several", 3), ("prompt", 3), ("chunk", 4), ("mixed", 5)]
+    return [_case(rng, kind) for kind, count in kinds for _ in range(count)]
+
+
+def _case(rng: random.Random, kind: str) -> dict:
+    lengths, queries = [rng.randint(3, 11)], [1]
+    if kind == "several":
+        lengths, queries = [rng.randint(2, 11) for _ in range(3)], [1, 1, 1]
+    elif kind == "prompt":
+        queries = lengths[:] = [rng.randint(2, 6)]
+    elif kind == "chunk":
+        lengths = [rng.randint(6, 11)]
+        queries = [rng.randint(2, lengths[0] - 2)]
+    elif kind == "mixed":
+        lengths = [rng.randint(4, 9) for _ in range(4)]
+        queries = [1, 0, lengths[2], rng.randint(2, lengths[3] - 1)]
+    one = kind in ("one", "prompt", "chunk", "several")
+    return {
+        "kind": kind,
+        "seed": rng.randrange(1 << 30),
+        "lengths": lengths,
+        "queries": queries,
+        "block_size": rng.choice((4, 2, 3)),
+        "kv_heads": 1 if one else rng.choice((2, 3)),
+        "group": 1 if one else rng.choice((2, 3)),
+        "head_size": rng.choice((8, 16)),
+        "loud": 1.0,
+        "rising": False,
+        "layout": "NHD",
+    }
+
+
+def _probe(objects: dict[str, Any], case: dict) -> Any:
+    memory = build(case)
+    widest = max(map(len, memory.tables)) + 1
+    tables = torch.tensor([table + [NOWHERE] * (widest - len(table)) for table in memory.tables], dtype=torch.int32)
+    starts = torch.tensor([0, *case["queries"]]).cumsum(0).to(torch.int32)
+    lengths = torch.tensor(case["lengths"], dtype=torch.int32)
+    layer = LayerKV(memory.key, memory.value)
+    return attempt(lambda: numbers(objects["my_attention"](memory.query, layer, tables, lengths, starts)))
+
+
+def _told(case: dict) -> str:
+    many = f"{case['kv_heads'] * case['group']} query heads, {case['kv_heads']} KV heads"
+    return f"contexts {case['lengths']}, new tokens {case['queries']}, blocks of {case['block_size']}, {many}"
+
+
+def _shape(case: dict, answer: Any) -> str | None:
+    if raised(answer):
+        return f"for {_told(case)} it gave {show(answer)}"
+    right = [sum(case["queries"]), case["kv_heads"] * case["group"], case["head_size"]]
+    return None if answer[0] == right else f"for a query of shape {right} it gave a tensor of shape {answer[0]}"
+
+
+def _right(*kinds: str) -> Any:
+    def broken(case: dict, answer: Any) -> str | None:
+        if case["kind"] not in kinds:
+            return None
+        right = expected(case, build(case), case["head_size"] ** -0.5)
+        if close(answer[1], right):
+            return None
+        found = torch.tensor(answer[1], dtype=torch.float64).view(right.shape)
+        off = ~((found - right).abs() <= 1e-3 + 1e-3 * right.abs()).all(-1)
+        token, head = off.nonzero()[0].tolist()
+        wrong = f"{int(off.sum())} of {off.numel()} are wrong"
+        return f"for {_told(case)}: row {token}, query head {head} is not attention; {wrong}"
+
+    return broken
+
+
+BATCH = Part(
+    "05.2",
+    "my_attention serves a whole batch",
+    4,
+    ("my_attention",),
+    _cases,
+    _probe,
+    (
+        Property(
+            "the result has the shape of query",
+            _shape,
+            (
+                "One row a token, one mean of values a query head. torch.empty_like(query) is a good start.",
+                "Behind a request's last block its row of block_tables may hold anything: do not read there.",
+            ),
+        ),
+        Property(
+            "a request that decodes looks at its whole context",
+            _right("one"),
+            ("One new token: it sees seq_lens[r] tokens, itself among them. The scale is 1 / sqrt(head size).",),
+        ),
+        Property(
+            "each request reads by its own table, and its own rows of query",
+            _right("several"),
+            ("query_start_loc[r] to query_start_loc[r + 1] are request r's rows; block_tables[r] is its table.",),
+        ),
+        Property(
+            "a query head reads the KV head of its group",
+            _right("heads"),
+            (
+                "With 4 query heads and 2 KV heads, query heads 0 and 1 read KV head 0, and 2 and 3 read KV head 1.",
+                "How many query heads share a KV head? Divide.",
+            ),
+        ),
+        Property(
+            "a prompt's token sees itself and what stands before it, nothing behind it",
+            _right("prompt"),
+            ("The first token of a prompt sees one token, the second two. So each has a length of its own.",),
+        ),
+        Property(
+            "the new tokens of a chunk are the last ones of the context",
+            _right("chunk"),
+            (
+                "With 10 tokens of context and 3 new ones, the new ones stand at positions 7, 8 and 9.",
+                "So they see 8, 9 and 10 tokens.",
+            ),
+        ),
+        Property(
+            "prompts, chunks and decoding requests go together, and a request without new tokens is left out",
+            _right("mixed"),
+            ("Go from request to request; one with no rows of query has nothing to do.",),
+        ),
+    ),
+)

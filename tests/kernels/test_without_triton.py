@@ -1,0 +1,60 @@
+"""Where there is no Triton (it exists on Linux only), lessons and exercises say so and go on."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from pagedlab.kernels import INTERPRETER, NOT_HERE, available, prepare, runs_here
+
+ROOT = Path(__file__).resolve().parents[2]
+NO_TRITON = "import sys; sys.modules['triton'] = None\n"
+
+
+def python(code):
+    done = subprocess.run([sys.executable, "-c", NO_TRITON + code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_with_triton_and_no_gpu_kernels_are_interpreted(capsys):
+    import torch
+
+    if not torch.cuda.is_available():
+        assert prepare() == INTERPRETER
+    assert available() and runs_here() and capsys.readouterr().out == ""
+
+
+def test_without_triton_a_lesson_is_told_so_in_one_line():
+    assert python("from pagedlab import kernels; print(kernels.prepare(), kernels.runs_here())") == (
+        f"{NOT_HERE}\nNone False\n"
+    )
+
+
+def test_without_triton_a_kernel_can_be_written_and_its_check_says_not_run_here():
+    said = python(
+        "from pagedlab.grading import check, report\n"
+        "from pagedlab.grading.exercises.ex05 import load_triton\n"
+        "triton, tl = load_triton()\n"
+        "@triton.jit\n"
+        "def my_kernel(output, SIZE: tl.constexpr):\n"
+        "    tl.store(output, 0)\n"
+        "check('05.3', my_kernel)\n"
+        "report('05')\n"
+    )
+    assert said.splitlines()[0].startswith("· 05.3") and "not run here: Triton exists on Linux only" in said
+    assert said.splitlines()[-1].strip() == "so far 0 of 8 points"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["notebooks/05_inside_the_kernel.ipynb", "solutions/05_inside_the_kernel.ipynb"])
+def test_without_triton_the_notebook_runs_to_its_end(name):
+    from nbclient import NotebookClient
+
+    nb = nbformat.read(ROOT / name, as_version=4)
+    nb.cells.insert(0, nbformat.v4.new_code_cell(NO_TRITON))
+    NotebookClient(nb, timeout=300, kernel_name="python3").execute()
+    said = "".join(o.get("text", "") for cell in nb.cells for o in cell.get("outputs", ()))
+    assert "not run here" in said
