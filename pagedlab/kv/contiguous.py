@@ -33,7 +33,7 @@ def next_power_of_two(number: int) -> int:
 
 # How long a region to reserve: from the slots that the request will need, and the longest request that is allowed. Only
 # "max" could be done in earnest; "power_of_two" and "oracle" look into the future. (The paper's power of two rounds up
-# the answer's length alone, ours that of prompt and answer together.)
+# the answer's length alone, ours that of prompt and answer together; bench/fragmentation.py measures both.)
 RESERVATIONS = {
     "max": lambda num_needed, max_model_len: max_model_len,
     "power_of_two": lambda num_needed, max_model_len: min(next_power_of_two(num_needed), max_model_len),
@@ -172,8 +172,8 @@ class ContiguousMemory:
     def account(self, waits: ServedRequest | None) -> SlotAccount:
         token = sum(self._written.values())
         needed = sum(self._needed.values())
-        held = sum(length for _, length in self.regions.values())
         free = self.allocator.num_free
+        held = self.num_slots - free  # a buddy allocator takes more than the regions
         external = free if waits is not None and self.length_of(waits) <= free else 0
         return SlotAccount(token, needed - token, held - needed, external, free - external)
 

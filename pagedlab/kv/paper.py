@@ -99,6 +99,7 @@ class BlockSpaceManager:
         self.cpu_allocator = block_allocator(num_cpu_blocks)
         self.block_tables: dict[str, list[KVCacheBlock]] = {}  # of sequences whose blocks are in the first pool
         self.cpu_block_tables: dict[str, list[KVCacheBlock]] = {}  # of those swapped out
+        self.copy_on_write = True  # off only where somebody wants to see what it is for
 
     # ------------------------------------------------------------------------------------------ start, and start again
 
@@ -145,7 +146,15 @@ class BlockSpaceManager:
     def append_slot(self, sequence: SequenceLike) -> tuple[int, int] | None:
         """A slot for the sequence's last token, which is not in memory yet. Returns (source, destination) where a block
         has to be copied first, else None. See :func:`pagedlab.kv.cow.append_slot`."""
-        return cow.append_slot(self._table(sequence), len(sequence.all_token_ids), self.block_size, self.gpu_allocator)
+        table, num_tokens = self._table(sequence), len(sequence.all_token_ids)
+        if not self.copy_on_write and num_tokens <= len(table) * self.block_size:
+            return None  # the slot is there, and nobody asks who else holds its block
+        return cow.append_slot(table, num_tokens, self.block_size, self.gpu_allocator)
+
+    def set_copy_on_write(self, on: bool) -> None:
+        """Switch it off to see what it is for: whoever writes into a shared block then overwrites what others have
+        there."""
+        self.copy_on_write = on
 
     def fork(self, parent: SequenceLike, child: SequenceLike) -> None:
         """The child shares every block of its parent, in the pool where the parent is. Raises ValueError for a parent

@@ -28,14 +28,15 @@ from pagedlab.trace.recorder import Recorder, source_of
 class ServedRequest:
     """A request by its lengths. ``prompt_len`` tokens are there from the start, ``output_len`` are sampled one by one.
 
-    ``texts``: what to show for each token (prompt, then output), where something is known. Raises ValueError for
-    lengths below 1.
+    ``arrives``: after how many steps of the workload it comes. ``texts``: what to show for each token (prompt, then
+    output), where something is known. Raises ValueError for lengths below 1 and an arrival before the start.
     """
 
     request_id: str
     prompt_len: int
     output_len: int
     texts: Sequence[str] = ()
+    arrives: int = 0
     num_sampled: int = 0
     status: str = "waiting"
     # What a KVCacheManager reads besides.
@@ -48,6 +49,8 @@ class ServedRequest:
                 f"request {self.request_id!r} has {self.prompt_len} prompt and {self.output_len} output tokens; at "
                 "least 1 each"
             )
+        if self.arrives < 0:
+            raise ValueError(f"request {self.request_id!r} arrives after {self.arrives} steps; at least 0")
 
     @property
     def num_tokens(self) -> int:
@@ -209,29 +212,21 @@ class Serving:
         self.recorder = recorder
         if recorder and isinstance(memory, PagedMemory):
             memory.watch(recorder)
-        self.waiting = deque(requests)
+        self.coming = deque(sorted(requests, key=lambda request: request.arrives))
+        self.waiting: deque[ServedRequest] = deque()
         self.running: list[ServedRequest] = []
         self.steps: list[ServedStep] = []
         self.num_preemptions = 0
-        for request in requests:
-            n = request.prompt_len
-            self._emit(
-                ev.RequestArrived,
-                self.step,
-                request_id=request.request_id,
-                token_ids=(0,) * n,
-                texts=tuple(request.text(i) for i in range(n)),
-                max_tokens=request.output_len,
-            )
-            self._emit(ev.RequestQueued, self.step, request_id=request.request_id)
+        self._arrive()
 
     @property
     def done(self) -> bool:
-        return not self.waiting and not self.running
+        return not self.coming and not self.waiting and not self.running
 
     def step(self) -> ServedStep:
         """One step of the workload."""
         self._emit(ev.StepStarted, self.step, step=len(self.steps) + 1)
+        self._arrive()
         written: list[tuple[ServedRequest, int, int]] = []
         preempted = self._append(written)
         refused = None if preempted else self._admit(written)
@@ -280,6 +275,22 @@ class Serving:
         """To the end."""
         while not self.done:
             self.step()
+
+    def _arrive(self) -> None:
+        """Those whose time has come queue up."""
+        while self.coming and self.coming[0].arrives <= len(self.steps):
+            request = self.coming.popleft()
+            self.waiting.append(request)
+            n = request.prompt_len
+            self._emit(
+                ev.RequestArrived,
+                self.step,
+                request_id=request.request_id,
+                token_ids=(0,) * n,
+                texts=tuple(request.text(i) for i in range(n)),
+                max_tokens=request.output_len,
+            )
+            self._emit(ev.RequestQueued, self.step, request_id=request.request_id)
 
     def _append(self, written: list) -> bool:
         """A slot for each running request's last token. True where somebody was thrown out for it (the one admitted

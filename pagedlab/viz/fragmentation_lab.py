@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from pagedlab.errors import PagedlabError
+from pagedlab.kv.contiguous import ContiguousAllocator
 from pagedlab.trace import MemoryState, Trace, replay
 from pagedlab.trace import events as ev
 from pagedlab.viz import fragmentation_layout as layout
@@ -21,24 +23,26 @@ LOAD = ((5, 3), (2, 5), (5, 3), (2, 13), (4, 8), (5, 4), (7, 10), (7, 7))
 
 
 def fragmentation(
-    load: Sequence[tuple[int, int]] | Mapping[str, Trace] = LOAD,
+    load: Sequence[tuple[int, ...]] | Mapping[str, Trace] = LOAD,
     *,
     num_slots: int = 64,
     max_model_len: int = 24,
     block_size: int = 4,
     select: str = "oracle",
     moment: int | None = None,
+    allocator: Callable[[int], Any] = ContiguousAllocator,
 ) -> FragmentationLab:
-    """The lab of a workload: the (prompt, output) lengths of requests that all wait from the start, served by
-    ``pagedlab.kv.serving`` in memories of ``num_slots`` slots each. Or of recorded traces of such runs, one for each of
-    "max", "power_of_two", "oracle" and "paged".
+    """The lab of a workload: the (prompt, output) lengths of requests, served by ``pagedlab.kv.serving`` in memories of
+    ``num_slots`` slots each. All wait from the start; a third number lets one arrive after so many steps. Or of
+    recorded traces of such runs, one for each of "max", "power_of_two", "oracle" and "paged".
 
-    ``select``: whose headline to show first. ``moment``: where to open; default: the first at which somebody fits
+    ``allocator``: makes the contiguous strips from their number of slots (a learner's will do). ``select``: whose
+    headline to show first. ``moment``: where to open; default: the first at which somebody fits
     nowhere though the free slots would do in sum, else the first event. Raises PagedlabError for a workload that
     cannot be served, an unknown kind, or a moment that there is not.
     """
     live = not isinstance(load, Mapping)
-    traces = serve(load, num_slots, max_model_len, block_size) if live else dict(load)
+    traces = serve(load, num_slots, max_model_len, block_size, allocator) if live else dict(load)
     return FragmentationLab(traces, live=live, select=select, moment=moment)
 
 

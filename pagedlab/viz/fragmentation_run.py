@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pagedlab.errors import PagedlabError
-from pagedlab.kv.contiguous import RESERVATIONS, ContiguousMemory
+from pagedlab.kv.contiguous import RESERVATIONS, ContiguousAllocator, ContiguousMemory
 from pagedlab.kv.serving import PagedMemory, ServedRequest, Serving, served_header
 from pagedlab.trace import MemoryState, Recorder, Trace
 from pagedlab.trace import events as ev
 
 KINDS = (*RESERVATIONS, "paged")
+ROOM = ev.RequestArrived | ev.RequestAdmitted | ev.RequestPreempted  # what makes a moment of its own
 MOST_SLOTS = 4096  # a strip is drawn slot by slot, or run by run; beyond that a run of one slot is narrower than a line
 
 
@@ -44,15 +45,23 @@ class Wait(NamedTuple):
 @dataclass(frozen=True)
 class Moment:
     """Where the four runs stand: ``num_events[kind]`` of each happened. ``step`` is counted from 1; ``phase`` is "room"
-    (who came in), "tokens" (what was written) or "end" (who is finished)."""
+    (who arrived and came in), "tokens" (what was written) or "end" (who is finished)."""
 
     step: int
     phase: str
     num_events: dict[str, int]
 
 
-def serve(load: Sequence[tuple[int, int]], num_slots: int, max_model_len: int, block_size: int) -> dict[str, Trace]:
-    """The traces of this workload, (prompt, output) lengths, in every kind of memory of ``num_slots`` slots.
+def serve(
+    load: Sequence[tuple[int, ...]],
+    num_slots: int,
+    max_model_len: int,
+    block_size: int,
+    allocator: Callable[[int], Any] = ContiguousAllocator,
+) -> dict[str, Trace]:
+    """The traces of this workload in every kind of memory of ``num_slots`` slots. A request is (prompt, output) length,
+    and after how many steps it arrives, where it does not wait from the start. ``allocator``: makes the strip of each
+    contiguous one.
 
     Raises PagedlabError for lengths that do not fit, and for too many slots to draw.
     """
@@ -67,8 +76,11 @@ def serve(load: Sequence[tuple[int, int]], num_slots: int, max_model_len: int, b
             if kind == "paged":
                 memory = PagedMemory(1 + num_slots // block_size, block_size, max_model_len)
             else:
-                memory = ContiguousMemory(num_slots, max_model_len, kind)
-            requests = [ServedRequest(_letter(i), prompt, output) for i, (prompt, output) in enumerate(load)]
+                memory = ContiguousMemory(num_slots, max_model_len, kind, allocator=allocator(num_slots))
+            requests = [
+                ServedRequest(_letter(i), prompt, output, arrives=arrives[0] if arrives else 0)
+                for i, (prompt, output, *arrives) in enumerate(load)
+            ]
             recorder = Recorder(served_header(memory))
             Serving(memory, requests, recorder).run()
         except ValueError as error:
@@ -89,7 +101,7 @@ def moments(traces: dict[str, Trace]) -> list[Moment]:
         cuts = {kind: _cuts(trace, step) for kind, trace in traces.items()}
         happened = {kind: traces[kind].events[result[-1].num_events[kind] : cut[0]] for kind, cut in cuts.items()}
         phases = ["tokens"]
-        if any(isinstance(e, ev.RequestAdmitted | ev.RequestPreempted) for es in happened.values() for e in es):
+        if any(isinstance(e, ROOM) for es in happened.values() for e in es):
             phases.insert(0, "room")
         if any(_someone_finishes(traces[kind], cut) for kind, cut in cuts.items()):
             phases.append("end")

@@ -57,7 +57,8 @@ def holes(strip: StripState) -> str:
 
 def story(strip: StripState) -> str:
     """What this moment did to the strip."""
-    said = []
+    arrived = [e.request_id for e in strip.events if isinstance(e, ev.RequestArrived)]
+    said = [f"{listed(arrived)} {_verb(arrived, 'arrives', 'arrive')}."] if arrived and strip.state.step else []
     came = [e.request_id for e in strip.events if isinstance(e, ev.RequestAdmitted)]
     for request_id in came[:2]:
         said.append(_came(strip, request_id))

@@ -158,3 +158,25 @@ def test_what_cannot_be_shown_is_said_in_one_sentence():
     empty = fragmentation([])
     assert empty.num_steps == 0 and "Nobody is in memory" in empty.title()
     ET.fromstring(empty.svg())
+
+
+def test_c_arrives_later_and_takes_two_blocks_that_do_not_touch_where_no_hole_is_long_enough():
+    lab = fragmentation([(4, 6), (4, 9), (8, 12, 6), (9, 5), (4, 9)])
+    assert "C needs 19 slots in a row. 40 are free. It fits nowhere." in lab.title()
+    assert lab.strips["oracle"].wait.longest == 18 and lab.strips["power_of_two"].wait.scattered
+    assert list(lab.strips["paged"].state.tables["C"]) == [10, 7]
+    lab.choose("paged")
+    said = picture(lab.marks())["paged.story"].text
+    assert said == "C arrives. C took blocks #10 and #7: they need not touch."
+    lab.seek(lab.position - 1)
+    assert "C" not in lab.strips["paged"].state.requests
+    assert lab.words()["question"].startswith("C comes in next")
+
+
+def test_a_moment_shows_who_arrives_though_nobody_comes_in():
+    lab = fragmentation([(20, 4), (20, 4), (20, 3, 2)], select="max", moment=0)
+    said = []
+    while lab.forward():
+        said.append(lab.words()["say"])
+    assert any("C arrives." in words for words in said)
+    assert not any("A arrives" in words for words in said)

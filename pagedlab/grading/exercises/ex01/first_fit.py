@@ -1,0 +1,189 @@
+"""Part 01.1: a strip of slots, handed out by first fit."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from pagedlab.grading.part import Part, Property
+from pagedlab.grading.plain import attempt, is_int, is_ints, raised, same, show
+from pagedlab.kv.contiguous import ContiguousAllocator
+
+# What is done to a strip: ["reserve", length], or ["release", i], the region of the i-th reserve that was granted.
+Work = list[list]
+
+
+def _cases(rng: random.Random, seed: int) -> list[dict]:
+    cases = [
+        # Always there: a second hole that fits better; joining at both sides; enough in sum and too short each.
+        {"num_slots": 12, "work": [["reserve", 5], ["reserve", 2], ["reserve", 3], ["release", 0], ["reserve", 2]]},
+        {"num_slots": 9, "work": [["reserve", 3]] * 3 + [["release", 0], ["release", 2], ["reserve", 4]]},
+        {"num_slots": 9, "work": [["reserve", 3]] * 3 + [["release", i] for i in (0, 2, 1)] + [["reserve", 9]]},
+        {"num_slots": 4, "work": [["reserve", 4], ["reserve", 1], ["release", 0], ["reserve", 5], ["reserve", 4]]},
+    ]
+    for i in range(20):
+        cases.append(_random_work(rng, 8 + i, 6 + 2 * i))
+    return cases
+
+
+def _random_work(rng: random.Random, num_slots: int, count: int) -> dict:
+    strip, held, granted, work = ContiguousAllocator(num_slots), {}, 0, []
+    for _ in range(count):
+        if held and rng.random() < 0.45:
+            which = rng.choice(sorted(held))
+            strip.release(*held.pop(which))
+            work.append(["release", which])
+        else:
+            length = rng.randint(1, max(2, num_slots // 3))
+            start = strip.reserve(length)
+            work.append(["reserve", length])
+            if start is not None:
+                held[granted] = (start, length)
+                granted += 1
+    return {"num_slots": num_slots, "work": work}
+
+
+def _run(make: Any, case: dict, granted_as: list[int | None] | None) -> list[dict]:
+    """Do a case's work; after each piece of it, what came back and the holes. Stops where something raised.
+
+    ``granted_as``: the starts that the reference got, by which both runs mean the same region; None is the reference.
+    """
+    strip = make(case["num_slots"])
+    answers, granted = [], []
+    for i, (what, number) in enumerate(case["work"]):
+        if what == "reserve":
+            result = attempt(strip.reserve, number)
+            if (granted_as[i] if granted_as is not None else result) is not None:
+                granted.append((result, number))
+        else:
+            result = attempt(_release, strip, *granted[number])
+        holes = attempt(lambda: [list(hole) for hole in strip.holes])
+        answers.append({"result": result, "holes": holes})
+        expected = granted_as[i] if granted_as is not None else result
+        if raised(result) or not same(result, expected):
+            break  # from here on the two strips are not alike
+    return answers
+
+
+def _release(strip: Any, start: int, length: int) -> None:
+    strip.release(start, length)  # what it returns is its own business
+
+
+def _reference(case: dict) -> list[dict]:
+    return _run(ContiguousAllocator, case, None)
+
+
+def _probe(objects: dict[str, Any], case: dict) -> dict:
+    starts = [answer["result"] for answer in _reference(case)]
+    try:
+        return {"made": None, "answers": _run(objects["FirstFit"], case, starts)}
+    except NotImplementedError:
+        return {"made": {"raised": "nothing yet"}, "answers": []}
+    except Exception as error:
+        return {"made": f"{type(error).__name__}: {error}", "answers": []}
+
+
+def _made(case: dict, answer: dict) -> str | None:
+    return answer["made"] and f"FirstFit({case['num_slots']}) raised {answer['made']}"
+
+
+def _of(wrong: Any) -> Any:
+    """Look at each piece of work beside the reference (what, number, answer, right, holes before) and tell of the first
+    one that is wrong."""
+
+    def broken(case: dict, answer: dict) -> str | None:
+        holes: list = [[0, case["num_slots"]]]
+        for (what, number), given, right in zip(case["work"], answer["answers"], _reference(case), strict=False):
+            if wrong(what, number, given, right, holes):
+                free = ", ".join(f"{start} to {start + length - 1}" for start, length in holes) or "none"
+                told = f"reserve({number}) gave {show(given['result'])}"
+                if what == "release":
+                    told = f"a region was released{' and raised ' + show(given['result']) if given['result'] else ''}"
+                return f"{case['num_slots']} slots, free were {free}; {told}, and then holes is {show(given['holes'])}"
+            holes = right["holes"]
+        return None
+
+    return broken
+
+
+def _shape(what: str, number: int, given: dict, right: dict, holes: list) -> bool:
+    result = given["result"]
+    fine = result is None or (what == "reserve" and is_int(result, 0))
+    listed = type(given["holes"]) is list and all(is_ints(hole) and len(hole) == 2 for hole in given["holes"])
+    return not fine or not listed
+
+
+def _in_use(what: str, number: int, given: dict, right: dict, holes: list) -> bool:
+    start = given["result"]
+    if what != "reserve" or start is None:
+        return False
+    return not any(first <= start and start + number <= first + length for first, length in holes)
+
+
+def _gave_up(what: str, number: int, given: dict, right: dict, holes: list) -> bool:
+    return what == "reserve" and given["result"] is None and right["result"] is not None
+
+
+def _not_first(what: str, number: int, given: dict, right: dict, holes: list) -> bool:
+    return not same(given["result"], right["result"])
+
+
+def _wrong_sum(what: str, number: int, given: dict, right: dict, holes: list) -> bool:
+    return sum(length for _, length in given["holes"]) != sum(length for _, length in right["holes"])
+
+
+def _wrong_holes(what: str, number: int, given: dict, right: dict, holes: list) -> bool:
+    return not same(given["holes"], right["holes"])
+
+
+FIRST_FIT = Part(
+    "01.1",
+    "FirstFit hands out a strip of slots",
+    3,
+    ("FirstFit",),
+    _cases,
+    _probe,
+    (
+        Property("a strip is made with FirstFit(num_slots)", _made, ("__init__ takes the number of slots.",)),
+        Property(
+            "reserve returns a slot's number or None, and holes is a list of (start, length)",
+            _of(_shape),
+            ("The start of the region is a plain int. Where there is no room: None, and no error.",),
+        ),
+        Property(
+            "a region lies in one hole, whole",
+            _of(_in_use),
+            (
+                "Is the hole long enough for all of it? The sum over all holes does not help.",
+                "Every slot of the region was free before: start and start + length - 1 lie in the same hole.",
+            ),
+        ),
+        Property(
+            "where some hole is long enough, the region is granted",
+            _of(_gave_up),
+            ("Look at every hole before giving up.", "Exactly long enough is long enough."),
+        ),
+        Property(
+            "it is the first such hole, and the region begins where the hole begins",
+            _of(_not_first),
+            (
+                "First means from the left; how well it fits does not matter.",
+                "The region takes the left end of the hole; the rest stays a hole.",
+            ),
+        ),
+        Property(
+            "no slot is lost and none appears: the holes hold what is free",
+            _of(_wrong_sum),
+            ("What is left of a hole stays a hole. What was refused has changed nothing.",),
+        ),
+        Property(
+            "holes are in order, none is empty, and two that touch are one",
+            _of(_wrong_holes),
+            (
+                "A released region may have a hole at its left, at its right, or at both sides.",
+                "After every release, walk over the sorted holes: does one end where the next one starts?",
+            ),
+        ),
+    ),
+    answered_by=("ContiguousMemory",),
+)

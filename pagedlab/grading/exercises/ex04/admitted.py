@@ -1,0 +1,103 @@
+"""Part 04.2: who is let in."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from pagedlab.grading.part import Part, Property
+from pagedlab.grading.plain import attempt, is_ints, same, show
+
+
+def _cases(rng: random.Random, seed: int) -> list[dict]:
+    cases = [
+        {"prompts": [4, 5, 3], "free_blocks": 9, "block_size": 4, "places": 8},
+        {"prompts": [4, 9, 3], "free_blocks": 2, "block_size": 4, "places": 8},  # the second one bars the third
+        {"prompts": [4, 4, 4], "free_blocks": 9, "block_size": 4, "places": 2},
+        {"prompts": [4, 4, 4], "free_blocks": 3, "block_size": 4, "places": 3},  # just enough
+        {"prompts": [40], "free_blocks": 2, "block_size": 16, "places": 1},
+        {"prompts": [3, 3], "free_blocks": 4, "block_size": 4, "places": 0},
+        {"prompts": [], "free_blocks": 4, "block_size": 4, "places": 4},
+    ]
+    for i in range(30):
+        size = (16, 4, 8, 1, 3)[i % 5]
+        prompts = [rng.randint(1, 4 * size) for _ in range(2 + i // 3)]
+        needed = sum(-(-prompt // size) for prompt in prompts)
+        cases.append(
+            {
+                "prompts": prompts,
+                "free_blocks": rng.randint(0, needed + 1),
+                "block_size": size,
+                "places": rng.choice([len(prompts), rng.randint(1, len(prompts))]),
+            }
+        )
+    return cases
+
+
+def right(case: dict) -> list[int]:
+    """How many come in, and how many blocks stay free."""
+    count, free = 0, case["free_blocks"]
+    for prompt in case["prompts"][: case["places"]]:
+        needed = -(-prompt // case["block_size"])
+        if needed > free:
+            break
+        count, free = count + 1, free - needed
+    return [count, free]
+
+
+def _probe(objects: dict[str, Any], case: dict) -> dict:
+    asked = (list(case["prompts"]), case["free_blocks"], case["block_size"], case["places"])
+    return {"admitted": attempt(objects["admitted"], *asked)}
+
+
+def _of(wrong: Any) -> Any:
+    def broken(case: dict, answer: dict) -> str | None:
+        if wrong(case, answer["admitted"], right(case)):
+            asked = f"{case['prompts']}, {case['free_blocks']}, {case['block_size']}, {case['places']}"
+            return f"admitted({asked}) gave {show(answer['admitted'])}"
+        return None
+
+    return broken
+
+
+ADMITTED = Part(
+    "04.2",
+    "admitted lets in who has room",
+    2,
+    ("admitted",),
+    _cases,
+    _probe,
+    (
+        Property(
+            "admitted returns two whole numbers",
+            _of(lambda case, given, expected: not is_ints(given) or len(given) != 2),
+            ("How many requests come in, and how many blocks are free afterwards.",),
+        ),
+        Property(
+            "no more come in than there are places",
+            _of(lambda case, given, expected: given[0] > case["places"]),
+            ("Blocks are one limit, max_num_seqs is another.",),
+        ),
+        Property(
+            "nobody comes in for whom there are too few blocks, and nobody overtakes",
+            _of(lambda case, given, expected: given[0] > expected[0]),
+            (
+                "First come, first served: what does a request do for which there are too few blocks?",
+                "A block that is partly filled is a whole block of the pool.",
+            ),
+        ),
+        Property(
+            "whoever has room comes in",
+            _of(lambda case, given, expected: given[0] < expected[0]),
+            (
+                "Any free block will do, wherever it lies. Nothing is reserved for the answer.",
+                "Exactly enough blocks are enough.",
+            ),
+        ),
+        Property(
+            "the blocks that are left are free",
+            _of(lambda case, given, expected: not same(given[1], expected[1])),
+            ("Only those that came in take blocks.",),
+        ),
+    ),
+)

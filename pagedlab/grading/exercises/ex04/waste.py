@@ -1,0 +1,85 @@
+"""Part 04.1: how many blocks, how many empty slots, and how many at most."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from pagedlab.grading.part import Part, Property
+from pagedlab.grading.plain import attempt, is_ints, same, show
+
+
+def _cases(rng: random.Random, seed: int) -> list[dict]:
+    cases = [
+        {"lengths": [5], "block_size": 4},
+        {"lengths": [8], "block_size": 4},
+        {"lengths": [1, 9, 4], "block_size": 4},
+        {"lengths": [3, 1], "block_size": 1},
+        {"lengths": [], "block_size": 16},
+    ]
+    for i in range(25):
+        size = (16, 4, 8, 1, 3, 32)[i % 6]
+        cases.append({"lengths": [rng.randint(1, 5 * size) for _ in range(1 + i // 3)], "block_size": size})
+    return cases
+
+
+def right(case: dict) -> list[int]:
+    """Blocks, empty slots, and the most that could be empty."""
+    lengths, size = case["lengths"], case["block_size"]
+    blocks = sum(-(-length // size) for length in lengths)
+    return [blocks, blocks * size - sum(lengths), len(lengths) * (size - 1)]
+
+
+def _probe(objects: dict[str, Any], case: dict) -> dict:
+    return {"waste": attempt(objects["waste"], list(case["lengths"]), case["block_size"])}
+
+
+def _of(wrong: Any) -> Any:
+    def broken(case: dict, answer: dict) -> str | None:
+        if wrong(answer["waste"], right(case)):
+            return f"waste({case['lengths']}, {case['block_size']}) gave {show(answer['waste'])}"
+        return None
+
+    return broken
+
+
+def _entry(which: int) -> Any:
+    return _of(lambda given, expected: not same(given[which], expected[which]))
+
+
+WASTE = Part(
+    "04.1",
+    "waste counts blocks and empty slots, and bounds them",
+    2,
+    ("waste",),
+    _cases,
+    _probe,
+    (
+        Property(
+            "waste returns three whole numbers",
+            _of(lambda given, expected: not is_ints(given) or len(given) != 3),
+            ("Blocks, empty slots now, and empty slots at most. Divide whole numbers with //.",),
+        ),
+        Property(
+            "each request has just the blocks that it needs",
+            _entry(0),
+            (
+                "No block is shared here, and none is held ahead.",
+                "A full last block is no reason for one more; a single token in a new block is.",
+            ),
+        ),
+        Property(
+            "every slot of these blocks holds a token or is empty",
+            _entry(1),
+            ("Slots that are held, minus slots that are written.",),
+        ),
+        Property(
+            "the bound holds for any lengths of so many requests, and some lengths reach it",
+            _entry(2),
+            (
+                "The bound does not depend on the lengths. How empty can one request's last block be?",
+                "A block is asked for when a token needs it. So can all its slots be empty?",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,24 @@
+"""Puts a released region into the list and leaves it there by itself."""
+# loses: 01.1
+
+# part 01.1
+class FirstFit:
+    fit = "first"
+
+    def __init__(self, num_slots):
+        self.num_slots = num_slots
+        self.holes = [(0, num_slots)]
+
+    def reserve(self, length):
+        for i, (start, size) in enumerate(self.holes):
+            if size >= length:
+                self.holes[i : i + 1] = [(start + length, size - length)] if size > length else []
+                return start
+        return None
+
+    def release(self, start, length):
+        self.holes = sorted([*self.holes, (start, length)])
+
+    @property
+    def num_free(self):
+        return sum(length for _, length in self.holes)

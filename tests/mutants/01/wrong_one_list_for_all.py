@@ -1,0 +1,32 @@
+"""One list of holes for all strips."""
+# loses: 01.1
+
+# part 01.1
+class FirstFit:
+    fit = "first"
+    holes = []
+
+    def __init__(self, num_slots):
+        self.num_slots = num_slots
+        if not self.holes:
+            self.holes.append((0, num_slots))
+
+    def reserve(self, length):
+        for i, (start, size) in enumerate(self.holes):
+            if size >= length:
+                self.holes[i : i + 1] = [(start + length, size - length)] if size > length else []
+                return start
+        return None
+
+    def release(self, start, length):
+        joined = []
+        for first, size in sorted([*self.holes, (start, length)]):
+            if joined and sum(joined[-1]) == first:
+                joined[-1] = (joined[-1][0], joined[-1][1] + size)
+            else:
+                joined.append((first, size))
+        self.holes[:] = joined
+
+    @property
+    def num_free(self):
+        return sum(length for _, length in self.holes)

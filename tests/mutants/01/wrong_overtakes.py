@@ -1,0 +1,6 @@
+"""The third one, which would need a shorter region, overtakes; the sums follow."""
+# loses: 01.3
+
+# part 01.3
+starts = [40, None, 20]
+account_after = [25, 8, 7, 0, 8]

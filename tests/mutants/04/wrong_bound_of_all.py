@@ -1,0 +1,7 @@
+"""One last block for all requests together."""
+# loses: 04.1
+
+# part 04.1
+def waste(lengths, block_size):
+    blocks = sum(-(-length // block_size) for length in lengths)
+    return blocks, blocks * block_size - sum(lengths), block_size - 1

@@ -1,0 +1,7 @@
+"""Those who wait are served before A gets its block."""
+# loses: 04.4
+
+# part 04.4
+now_running = 5
+blocks_left = 0
+empty_slots = 4

@@ -1,0 +1,7 @@
+"""Puts all tokens into common blocks."""
+# loses: 04.1
+
+# part 04.1
+def waste(lengths, block_size):
+    blocks = -(-sum(lengths) // block_size)
+    return blocks, blocks * block_size - sum(lengths), len(lengths) * (block_size - 1)

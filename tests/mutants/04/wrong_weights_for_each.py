@@ -1,0 +1,7 @@
+"""Reads the weights once for each request."""
+# loses: 04.3
+
+# part 04.3
+def batch_and_speed(memory, weights, per_token, block_size, context, bandwidth):
+    batch = (memory - weights) // (block_size * per_token) // -(-(context + 1) // block_size)
+    return batch, bandwidth / (weights + (context + 1) * per_token) if batch else 0.0

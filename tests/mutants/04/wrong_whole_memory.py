@@ -1,0 +1,7 @@
+"""Forgets that the weights are in memory too."""
+# loses: 04.3
+
+# part 04.3
+def batch_and_speed(memory, weights, per_token, block_size, context, bandwidth):
+    batch = memory // (block_size * per_token) // -(-(context + 1) // block_size)
+    return batch, batch * bandwidth / (weights + batch * (context + 1) * per_token)
