@@ -15,7 +15,7 @@ from __future__ import annotations
 import json as json_module
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from statistics import median
 from typing import Any
@@ -219,17 +219,81 @@ def _overload(base: LLM, preemption: str) -> dict[str, Any]:
     return {"seconds": seconds, "tokens": [o.outputs[0].token_ids for o in outputs]} | work_done(llm)
 
 
+PROMPTS = (
+    "A lighthouse keeper counts the ships that pass at night and writes",
+    "Bread needs flour, water, salt and time; most people forget",
+    "Seven mountains stand around the lake, and on each",
+    "When the power fails, the first thing to do is",
+    "The three rules of a good kitchen are",
+)
+
+
+def overload(
+    base: LLM | str = "smollm2",
+    preemption: str = "recompute",
+    prompts: Sequence[Any] = PROMPTS,
+    *,
+    max_tokens: int = 16,
+    num_blocks: int = 18,
+    block_size: int = 4,
+    **knobs: Any,
+) -> LLM:
+    """A recording engine with ``prompts`` queued and no step run, whose pool has ``num_blocks`` blocks to hand out: all
+    get in, and not all can stay.
+
+    ``preemption``: "recompute" is V1, "swap" the paper's era, the last one that had it. ``knobs``: other knobs and
+    parts, as ``LLM`` takes them. Raises PagedlabError for a request that could never run in such a pool.
+    """
+    era = {"num_gpu_blocks_override": num_blocks + 1}  # V1 keeps block 0 for itself
+    if preemption == "swap":
+        era = {"num_gpu_blocks_override": num_blocks, "era": "paper", "preemption": "swap"}
+    llm = LLM(base, record=True, block_size=block_size, **{"max_model_len": 256} | era | knobs)
+    for prompt in prompts:
+        llm.add_request(prompt, SamplingParams(max_tokens=max_tokens, ignore_eos=True))
+    return llm
+
+
+def run_out(llm: LLM) -> LLM:
+    """Step until all requests are done. Returns the engine."""
+    while llm.has_unfinished_requests():
+        llm.step()
+    return llm
+
+
 def work_done(llm: LLM) -> dict[str, int]:
-    """From a recorded run: preemptions, tokens computed more than once, and bytes moved by swaps and copies."""
+    """From a recorded run: preemptions, tokens computed more than once, tokens that came back as prefix hits instead,
+    and bytes moved by swaps and copies."""
     events = llm.trace.events
     moved = sum(len(e.gpu_block_ids) for e in events if e.kind in ("blocks_swapped_out", "blocks_swapped_in"))
     written = [(e.request_id, e.position) for e in events if e.kind == "slot_written"]
+    away: set[str] = set()  # whose blocks were given back
+    found = 0
+    for e in events:
+        if e.kind == "request_preempted" and e.how == "recompute":
+            away.add(e.request_id)
+        elif e.kind == "request_admitted" and e.request_id in away:
+            away.remove(e.request_id)
+            found += e.num_computed_tokens
     return {
         "preemptions": sum(e.kind == "request_preempted" for e in events),
         "recomputed_tokens": len(written) - len(set(written)),
+        "found_tokens": found,
         "swapped_bytes": moved * llm.kv_pool.bytes_per_block,
         "copied_bytes": sum(e.kind == "block_copied" for e in events) * llm.kv_pool.bytes_per_block,
     }
+
+
+def longest_pause(llm: LLM) -> int:
+    """From a recorded run: the most steps that anybody waited from one token of an answer to the next (1: nobody ever
+    paused)."""
+    step, last, longest = 0, {}, 0
+    for e in llm.trace.events:
+        if e.kind == "step_started":
+            step = e.step
+        elif e.kind == "token_sampled":
+            longest = max(longest, step - last.get(e.request_id, step))
+            last[e.request_id] = step
+    return longest
 
 
 def _table(r: dict[str, Any]) -> str:

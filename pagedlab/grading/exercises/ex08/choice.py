@@ -1,0 +1,136 @@
+"""Part 08.2: at which block sizes swapping takes less time."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from typing import Any
+
+from pagedlab.grading.part import Part, Property
+from pagedlab.grading.plain import attempt, is_ints, show
+
+SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+MARGIN = Fraction(1, 30)  # cases in which both take about the same time say nothing about a formula
+
+
+def swap_seconds(n: int, size: int, m: dict) -> Fraction:
+    blocks = -(-n // size)
+    moved = Fraction(blocks * size * m["bytes_per_token"]) / Fraction(m["bytes_per_second"])
+    return 2 * (blocks * Fraction(m["seconds_per_block"]) + moved)
+
+
+def recompute_seconds(n: int, m: dict) -> Fraction:
+    return Fraction(m["seconds_per_step"]) + Fraction(n) / Fraction(m["tokens_per_second"])
+
+
+def right(case: dict) -> list[int]:
+    n, m = case["num_tokens"], case["machine"]
+    return [size for size in case["sizes"] if swap_seconds(n, size, m) < recompute_seconds(n, m)]
+
+
+def _clear(case: dict) -> bool:
+    n, m = case["num_tokens"], case["machine"]
+    again = recompute_seconds(n, m)
+    return all(abs(swap_seconds(n, size, m) - again) > MARGIN * again for size in case["sizes"])
+
+
+def _case(n: int, rate: float, start: float, bandwidth: float, step: float, per_token: int = 131072) -> dict:
+    machine = {
+        "bytes_per_token": per_token, "bytes_per_second": bandwidth, "seconds_per_block": start,
+        "tokens_per_second": rate, "seconds_per_step": step,
+    }  # fmt: skip
+    return {"num_tokens": n, "sizes": SIZES, "machine": machine}
+
+
+def _cases(rng: random.Random, seed: int) -> list[dict]:
+    # Always there: small blocks lose; the half-empty last block makes large ones lose again; never; always.
+    cases = [
+        _case(2048, 20_000.0, 3.2e-4, 25e9, 0.0),
+        _case(20, 8_000.0, 1e-5, 8e9, 0.0),
+        _case(500, 200_000.0, 1e-4, 10e9, 0.0),
+        _case(500, 100.0, 1e-5, 10e9, 0.01),
+        _case(12, 20_000.0, 1e-5, 20e9, 0.02),
+    ]
+    while len(cases) < 24:
+        case = _case(
+            rng.randint(1, 4000), 10 ** rng.uniform(2, 5.3), 10 ** rng.uniform(-6, -3), 10 ** rng.uniform(9, 10.7),
+            rng.choice([0.0, 10 ** rng.uniform(-3, -1)]), rng.choice([23040, 46080, 131072]),
+        )  # fmt: skip
+        if _clear(case):
+            cases.append(case)
+    return cases
+
+
+def _probe(objects: dict[str, Any], case: dict) -> dict:
+    given = case["num_tokens"], list(case["sizes"]), dict(case["machine"])
+    return {"sizes": attempt(objects["swap_pays"], *given)}
+
+
+def _told(case: dict, answer: dict) -> str:
+    m = case["machine"]
+    text = ", ".join(f"{name} {value:.3g}" for name, value in m.items())
+    return f"{case['num_tokens']} tokens, {text}: swap_pays gave {show(answer['sizes'])}"
+
+
+def _shape(case: dict, answer: dict) -> str | None:
+    return None if is_ints(answer["sizes"]) else _told(case, answer)
+
+
+def _of(wrong: Any) -> Any:
+    def broken(case: dict, answer: dict) -> str | None:
+        size = wrong(case, answer["sizes"], right(case))
+        return None if size is None else f"{_told(case, answer)}; look at block size {size}"
+
+    return broken
+
+
+def _too_small(case: dict, mine: list, expected: list) -> int | None:
+    """Said to pay, though starting on so many blocks takes too long."""
+    return next((s for s in mine if s not in expected and s <= case["num_tokens"]), None)
+
+
+def _too_large(case: dict, mine: list, expected: list) -> int | None:
+    return next((s for s in mine if s not in expected), None)
+
+
+def _left_out(case: dict, mine: list, expected: list) -> int | None:
+    return next((s for s in expected if s not in mine), None)
+
+
+def _order(case: dict, answer: dict) -> str | None:
+    return None if answer["sizes"] == right(case) else _told(case, answer)
+
+
+CHOICE = Part(
+    "08.2",
+    "at which block sizes swapping pays",
+    1,
+    ("swap_pays",),
+    _cases,
+    _probe,
+    (
+        Property("swap_pays returns a list of block sizes", _shape, ("Those of sizes at which swapping is quicker.",)),
+        Property(
+            "each block has its own price, twice",
+            _of(_too_small),
+            (
+                "How many blocks are there at that size, and what does it take to start on each of them, out and in?",
+                "Twice: blocks × seconds_per_block, and the bytes of all blocks / bytes_per_second.",
+            ),
+        ),
+        Property(
+            "the last block moves whole",
+            _of(_too_large),
+            ("At that size most of the block is empty, and it is carried all the same.",),
+        ),
+        Property(
+            "no size is left out",
+            _of(_left_out),
+            (
+                "Compute both times for that size by hand. Which is larger?",
+                "Recomputing takes seconds_per_step, and on top of it the tokens / tokens_per_second.",
+            ),
+        ),
+        Property("they come in the order of sizes, each once", _order, ("Go through sizes from the left.",)),
+    ),
+)

@@ -1,0 +1,8 @@
+"""Carries the full blocks only, and thinks that F's two are one."""
+# loses: 08.4
+
+# part 08.4
+victims = ["F", "E"]
+served = ["A", "B", "C", "D"]
+again = [9, 5]
+carried = [1, 1]

@@ -1,0 +1,8 @@
+"""Whoever asks for a block goes."""
+# loses: 08.4
+
+# part 08.4
+victims = ["B", "D"]
+served = ["A", "C", "E", "F"]
+again = [9, 9]
+carried = [2, 2]

@@ -1,0 +1,8 @@
+"""Forgets the token that was sampled and not written."""
+# loses: 08.4
+
+# part 08.4
+victims = ["F", "E"]
+served = ["A", "B", "C", "D"]
+again = [8, 4]
+carried = [2, 1]
