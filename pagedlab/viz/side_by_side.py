@@ -1,205 +1,148 @@
-"""Two runs of the same workload, stepped together: the pool of each, the queues, and what is not the same.
+"""Two runs of the same workload, stepped together: a recording of vLLM beside our replay of it, the pool of each, what
+each decided, field by field, and what is not the same.
 
 It takes plain data, one dict a step and side, and knows nothing of where they come from; see
-``pagedlab.parity.side_by_side`` for the fields. Without a widget front end it is a picture of the step it opened at.
+``pagedlab.parity.side_by_side`` for the fields.
 """
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterator, Sequence
 from typing import Any
 
-import ipywidgets
-
 from pagedlab.errors import PagedlabError
-from pagedlab.viz import labels
-from pagedlab.viz.labels import fit, listed, ordinal, plural, width
+from pagedlab.viz import labels, panes
+from pagedlab.viz import side_by_side_layout as layout
+from pagedlab.viz.labels import plural
 from pagedlab.viz.marks import Mark
-from pagedlab.viz.pool_grid import pool_grid
-from pagedlab.viz.svg import svg
+from pagedlab.viz.panes import Part
+from pagedlab.viz.scene import badge
+from pagedlab.viz.widget import Lab, Strip
 
-SIZE = (960.0, 432.0)
-LEFT, RIGHT = 24.0, 936.0
-PANEL = 444.0  # width of each half
-HALVES = (LEFT, RIGHT - PANEL)
-TOP, POOL_HEIGHT = 76.0, 172.0
-LINES = 272.0  # the first line of text under the pools
-STRIP = (384.0, 22.0)
+MOST_BUTTONS = 12  # of the pane that lists the steps that differ
 
 
-class SideBySideLab(ipywidgets.VBox):
-    """The lab. ``both`` has ``header``, ``theirs``, ``ours`` (steps) and ``different(step)``; ``names``: of the two
-    sides. ``step``: counted from 1. Raises PagedlabError for a step that is not recorded."""
+def step_both(both: Any, *, names: tuple[str, str] = ("vLLM", "pagedlab"), step: int | None = None) -> SideBySideLab:
+    """The lab of ``both``, a ``pagedlab.parity.SideBySide``: it has ``header``, ``theirs`` and ``ours`` (steps),
+    ``trace`` (of our side), ``error`` and ``different(step)``.
 
-    def __init__(self, both: Any, *, names: tuple[str, str] = ("vLLM", "pagedlab"), step: int = 1) -> None:
+    ``names``: of the two sides. ``step``: where to open, counted from 1 (0 is before the first); default: the first
+    step that differs, else the first. Raises PagedlabError for a step that is not recorded.
+    """
+    return SideBySideLab(both, names=names, step=step)
+
+
+class SideBySideLab(Lab):
+    """The lab. Its steps are the recording's; where our side stopped before, the other goes on alone."""
+
+    NAME = "Side by side"
+    SIZE = layout.SIZE
+
+    def __init__(
+        self, both: Any, *, names: tuple[str, str] = ("vLLM", "pagedlab"), step: int | None = None, live: bool = True
+    ) -> None:
         self.both, self.names = both, names
-        self.num_steps = len(both.theirs)
-        if not 1 <= step <= self.num_steps:
-            raise PagedlabError(f"There is no step {step}; recorded are 1 to {self.num_steps}.")
-        self._different = [both.different(i) for i in range(self.num_steps)]
-        self._tables = [_tables(both.theirs), _tables(both.ours)]
+        self._different = [both.different(i) for i in range(len(both.theirs))]
+        self._tables = [layout.tables(both.theirs), layout.tables(both.ours)]
         self._hues = labels.hues(item["req"] for item in both.header["requests"])
-        self._picture = ipywidgets.Image(format="svg+xml", layout={"max_width": f"{SIZE[0]:g}px"})
-        self._slider = ipywidgets.IntSlider(
-            value=step, min=1, max=self.num_steps, description="step", layout={"width": "420px"}
-        )
-        self._slider.observe(lambda change: self._show(), names="value")
-        bar = [self._button("◀ back", -1), self._button("one step ▶", 1), self._slider]
-        self._first = next((i + 1 for i, fields in enumerate(self._different) if fields), None)
-        if self._first:
-            jump = ipywidgets.Button(description="first difference")
-            jump.on_click(lambda _: self.seek(self._first))
-            bar.append(jump)
-        self._said = ipywidgets.HTML()
-        self._show()
-        super().__init__([self._picture, ipywidgets.HBox(bar), self._said])
+        engine = both.header["engine"].removesuffix(" V1 Scheduler")
+        self._badges = (f"recorded · {engine}", badge(both.trace.header, live))
+        opening = self.first_difference or min(1, self.num_steps)
+        self.position = opening if step is None else step
+        if not 0 <= self.position <= self.num_steps:
+            raise PagedlabError(f"There is no step {step}; recorded are 0 (before the first) to {self.num_steps}.")
+        super().__init__()
 
     @property
-    def step(self) -> int:
-        """The step that is shown, from 1 on."""
-        return self._slider.value
+    def num_steps(self) -> int:
+        return len(self.both.theirs)
 
-    def seek(self, step: int) -> None:
-        """Show another step; beyond the ends, the first or the last."""
-        self._slider.value = max(1, min(step, self.num_steps))
+    @property
+    def first_difference(self) -> int | None:
+        """The first step, counted from 1, in which the two are not the same; None where there is none."""
+        return next((i for i, fields in enumerate(self._different, start=1) if fields), None)
+
+    @property
+    def different(self) -> list[str]:
+        """The fields of the step at the cursor that are not the same."""
+        return self._different[self.position - 1] if self.position else []
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """In how many steps each field is not the same."""
+        return {field: sum(field in fields for fields in self._different) for field in layout.FIELDS}
+
+    def marks(self) -> list[Mark]:
+        return layout.marks(self._scene())
+
+    def static_marks(self) -> list[Mark]:
+        strip = self.strip()
+        x = strip.left + strip.width * self.position / strip.columns
+        return [*super().static_marks(), *layout.playhead(x)]
+
+    def strip(self) -> Strip:
+        left, right, (top, height) = layout.LEFT, layout.RIGHT, layout.STRIP
+        marks = layout.strip_marks(self._different)
+        return Strip(marks, left, top, right - left, height, max(1, self.num_steps))
+
+    def title(self) -> str:
+        said = layout.verdict(self._scene())
+        return f"{self.names[0]} and {self.names[1]} side by side, step {self.position}. {said}"
+
+    def words(self) -> dict[str, str]:
+        verdict = f"{self._total()}." if self._total() else f"No difference in {plural(self.num_steps, 'step')}."
+        say = f"{self.title()} {layout.story(self._scene())}"
+        return {"next": "One step of both", "verdict": verdict, "say": say, "over": "End of the recording"}
 
     def text(self) -> str:
-        """What the picture says, in a few lines."""
-        return "\n".join(
-            [f"Step {self.step} of {self.num_steps}: {self._verdict()}"]
-            + [f"{name}: " + "; ".join(text for _, text in self._lines(side)) for side, name in enumerate(self.names)]
-        )
+        """Both sides' fields for a terminal; "≠" is in front of those that differ."""
+        scene = self._scene()
+        lines = [f"Step {self.position} of {self.num_steps}: {layout.verdict(scene)} {layout.story(scene)}".rstrip()]
+        lines += [self.words()["verdict"]]
+        for field in layout.FIELDS if self.position else ():
+            mine, other = layout.value(scene, 0, field), layout.value(scene, 1, field)
+            sign = "≠" if field in self.different else " "
+            lines += [f"{sign} {field:<10} {mine}"]
+            lines += [f"  {'':<10} {other}"] if sign == "≠" else []
+        return "\n".join(lines)
 
-    def svg(self, theme: str = "light") -> str:
-        """The picture as an SVG document that needs nothing else."""
-        return svg(self._marks(), SIZE, f"Two runs side by side, step {self.step}. {self._verdict()}", theme)
+    def panes(self) -> dict[str, str]:
+        return {"differences": "What differs"} if self.first_difference else {}
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """The live widget, and for readers without one the static picture (as an SVG: see ``viz/widget.py``)."""
-        data = super()._repr_mimebundle_(**kwargs) or {}
-        return data | {"text/plain": self.text(), "image/svg+xml": self.svg()}
-
-    def _button(self, text: str, by: int) -> ipywidgets.Button:
-        button = ipywidgets.Button(description=text, layout={"width": "110px"})
-        button.on_click(lambda _: self.seek(self.step + by))
-        return button
-
-    def _show(self) -> None:
-        self._picture.value = self.svg().encode()
-        if hasattr(self, "_said"):
-            self._said.value = f'<span role="status">{html.escape(self._verdict())}</span>'
-
-    # -------------------------------------------------------------------------------------------- the words
-
-    def _verdict(self) -> str:
-        fields = self._different[self.step - 1]
-        here = f"{plural(len(fields), 'field')} of this step not the same ({listed(fields)})"
-        here = here if fields else "no difference"
-        total = sum(map(bool, self._different))
-        return f"{here}; {total} of {self.num_steps} steps differ."
-
-    def _side(self, side: int) -> dict[str, Any] | None:
-        """The step's dict, or None where this side has stopped."""
-        steps = self.both.ours if side else self.both.theirs
-        return steps[self.step - 1] if self.step <= len(steps) else None
-
-    def _lines(self, side: int) -> list[tuple[tuple[str, ...], str]]:
-        """(the fields that a line tells of, the line)."""
-        step = self._side(side)
-        if step is None:
-            return [(("step",), f"stopped: {self.both.error or 'no such step'}")]
-        done = [f"{r} ×{n}" for r, n in step["scheduled"].items()]
-        came = [f"{r} new" + (f" ({n} tokens hit)" if n else "") for r, n in step["new"].items()]
-        came += [f"{r} {word}" for word in ("resumed", "preempted", "finished") for r in step[word]]
+    def pane(self, id: str) -> list[Part]:
+        rows = [
+            (field, count, next(i for i, fields in enumerate(self._different, 1) if field in fields))
+            for field, count in self.counts.items()
+            if count
+        ]
+        steps = [i for i, fields in enumerate(self._different, 1) if fields]
+        shown = [(f"step {i}", f"step {i}", i == self.position) for i in steps[:MOST_BUTTONS]]
+        more = [panes.text(f"and {len(steps) - MOST_BUTTONS} more")] if len(steps) > MOST_BUTTONS else []
         return [
-            (("scheduled",), f"scheduled: {listed(done, 9) or 'nobody'}"),
-            (("new", "resumed", "preempted", "finished"), listed(came, 5) or "nobody came or went"),
-            (("running", "waiting"), f"then running: {listed(step['running'], 9) or 'nobody'}"),
-            (("running", "waiting"), f"then waiting: {listed(step['waiting'], 9) or 'nobody'}"),
-            (("free",), f"free: {' → '.join(f'#{b}' for b in step['free'])}" if step["free"] else "free: none"),
+            panes.table(["field", "differs in steps", "first in step"], rows),
+            panes.buttons(*shown),
+            *more,
         ]
 
-    # ---------------------------------------------------------------------------------------- the picture
+    def act(self, pane: str, name: str, values: dict[str, str]) -> None:
+        self.seek(int(name.split(" ")[1]))
 
-    def _marks(self) -> Iterator[Mark]:
-        different = self._different[self.step - 1]
-        for side, x in enumerate(HALVES):
-            name = self.names[side]
-            yield Mark(f"{side}.name", (x, 36), "text s15 bold", name)
-            left = x + width(name, 15, bold=True) + 12
-            what = fit("recorded" if side == 0 else "replayed here, same workload", x + PANEL - left, 11)
-            yield Mark(f"{side}.what", (left, 36), "text s11 soft", what)
-            yield Mark(f"{side}.pool", (x, 62), "text s11 bold soft", "MEMORY POOL")
-            yield from self._pool(side, x)
-            for i, (fields, text) in enumerate(self._lines(side)):
-                wrong = set(fields) & set(different)
-                cls = "text s11 alarm bold" if wrong else "text s11" if i == 0 else "text s11 soft"
-                text = fit(("≠ " if wrong else "") + text, PANEL, 11, bold=bool(wrong))
-                yield Mark(f"{side}.line{i}", (x, LINES + 18 * i), cls, text)
-        yield from self._strip()
+    def for_export(self) -> SideBySideLab:
+        """In a saved page our side is a recording, too."""
+        return SideBySideLab(self.both, names=self.names, step=self.position, live=False)
 
-    def _pool(self, side: int, left: float) -> Iterator[Mark]:
-        """The blocks as they were when the step was scheduled; a dashed outline where the other side's is not so."""
-        grid = pool_grid(self.both.header["num_blocks"], (left, TOP, PANEL, POOL_HEIGHT))
-        mine, other = self._blocks(side), self._blocks(1 - side)
-        for block_id in range(self.both.header["num_blocks"]):
-            if grid.per_cell > 1:
-                raise PagedlabError("A pool of so many blocks cannot be shown side by side; take a smaller recording.")
-            x, y, w, h = grid.place(block_id)
-            id, content = f"{side}.block.{block_id}", mine.get(block_id, "")
-            owners = content if isinstance(content, tuple) else ()
-            hue = f"c{self._hues[owners[0]]}" if owners else ""
-            cls = f"card owned tiny {hue}" if owners else "card null tiny" if block_id == 0 else "card free tiny"
-            said = f"held by {listed(owners)}" if owners else content or "null block"
-            yield Mark(id, (x, y, w, h), cls, tip=f"{self.names[side]}, block #{block_id}: {said}")
-            yield Mark(f"{id}.n", (x + 3, y + 10), "text mono s8 soft", str(block_id))
-            if owners:
-                text = owners[0] + (f"+{len(owners) - 1}" if len(owners) > 1 else "")
-                yield Mark(f"{id}.full", (x + 3, y + h - 7, w - 6, 4), f"cell sharp {hue}")
-                yield Mark(f"{id}.who", (x + w / 2, y + h / 2 + 5), f"text s11 bold mid hue {hue}", fit(text, w, 11))
-            elif content:
-                bold = "bold" if content == "next" else "soft"
-                yield Mark(f"{id}.turn", (x + w / 2, y + h / 2 + 7), f"text s9 mid {bold}", content)
-            if content != other.get(block_id, ""):
-                yield Mark(f"{id}.differs", (x - 1, y - 1, w + 2, h + 2), "over guess")
+    def _total(self) -> str:
+        total = sum(map(bool, self._different))
+        return f"{total} of {plural(self.num_steps, 'step')} differ" if total else ""
 
-    def _blocks(self, side: int) -> dict[int, tuple[str, ...] | str]:
-        """What each block is: its owners, or its turn in the free queue."""
-        step = self._side(side)
-        if step is None:
-            return {}
-        content: dict[int, Any] = {b: "next" if i == 0 else ordinal(i + 1) for i, b in enumerate(step["free"])}
-        for request_id, table in self._tables[side][self.step - 1].items():
-            for block_id in dict.fromkeys(table):
-                content[block_id] = (*content.get(block_id, ()), request_id)
-        return content
-
-    def _strip(self) -> Iterator[Mark]:
-        top, height = STRIP
-        yield Mark("strip.title", (LEFT, top - 8), "text s11 bold soft", "TIME")
-        told = "each column a step, tall where the two differ; blocks that differ have a dashed outline"
-        yield Mark("strip.what", (LEFT + 40, top - 8), "text s11 soft", told)
-        yield Mark("strip.step", (RIGHT, top - 8), "text s12 soft end", f"step {self.step} of {self.num_steps}")
-        w = (RIGHT - LEFT) / self.num_steps
-        gap = 1.0 if w > 3 else 0.0
-        for i, fields in enumerate(self._different):
-            x, h = LEFT + i * w, height if fields else height * 0.5
-            yield Mark(
-                f"strip.{i}", (x, top + height - h, w - gap, h), "top playhead" if fields else "card track",
-                tip=f"step {i + 1}: {listed(fields) or 'no difference'}",
-            )  # fmt: skip
-        x = LEFT + (self.step - 0.5) * w
-        y = top + height + 4
-        yield Mark("strip.at", (), "path ink", f"M{x - 5:.1f} {y + 10:g}H{x + 5:.1f}L{x:.1f} {y:g}Z")
-
-
-def _tables(steps: Sequence[dict[str, Any]]) -> list[dict[str, list[int]]]:
-    """Every running request's table after each step's ``schedule``; who was not scheduled keeps what it had."""
-    tables: list[dict[str, list[int]]] = []
-    held: dict[str, list[int]] = {}
-    for step in steps:
-        held = {r: table for r, table in held.items() if r not in step["preempted"]} | step["tables"]
-        tables.append(dict(held))
-        held = {r: table for r, table in held.items() if r in step["running"]}
-    return tables
+    def _scene(self) -> layout.Scene:
+        sides = (self.both.theirs, self.both.ours)
+        now, before, held = [], [], []
+        for steps, tables in zip(sides, self._tables, strict=True):
+            i = self.position - 1
+            now.append(steps[i] if 0 <= i < len(steps) else None)
+            before.append(tables[i - 1] if 0 < i <= len(tables) else {})
+            held.append(tables[i] if 0 <= i < len(tables) else {})
+        return layout.Scene(
+            self.both.header, self.position, self.names, self._badges, self._hues, now, before, held, self.different,
+            self.counts, self._total(), self.both.error,
+        )  # fmt: skip
