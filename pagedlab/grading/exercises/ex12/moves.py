@@ -1,0 +1,156 @@
+"""Part 12.3: which events should never have happened?"""
+
+from __future__ import annotations
+
+import random
+from functools import lru_cache
+from typing import Any
+
+from pagedlab.grading.part import Part, Property
+from pagedlab.grading.plain import attempt, is_ints, raised, show
+from pagedlab.trace import MemoryState
+from pagedlab.trace.events import from_dict, to_dict
+from pagedlab.trace.invariants import breaks
+
+RUNS = ("stale name", "full hit", "late copy", "free order", "old table")
+
+
+def _cases(rng: random.Random, seed: int) -> list[dict]:
+    from pagedlab.hunt import honest, record
+
+    cases = []
+    for name in RUNS:
+        for run in (honest, record):
+            trace = run(name, rng.randrange(1 << 20))
+            config = {k: trace.header["config"][k] for k in ("num_blocks", "block_size", "era")}
+            cases.append({"config": config, "events": [to_dict(event) for event in trace.events]})
+    cases.sort(key=lambda case: len(case["events"]))
+    return cases
+
+
+def _follow(case: dict, ask: Any) -> list[int]:
+    """The indices of the events to which ``ask(state before, event)`` says yes."""
+    state, found = MemoryState.of(case["config"]), []
+    for i, data in enumerate(case["events"]):
+        event = from_dict(data)
+        if ask(state, event):
+            found.append(i)
+        state.apply(event)
+    return found
+
+
+def _probe(objects: dict[str, Any], case: dict) -> dict:
+    return {"alarms": attempt(_follow, case, lambda state, event: bool(objects["suspicious"](state, event)))}
+
+
+def _right(case: dict) -> list[int]:
+    return _known(case["config"]["num_blocks"], case["config"]["era"], repr(case["events"]))
+
+
+@lru_cache(maxsize=64)
+def _known(num_blocks: int, era: str, events: str) -> list[int]:
+    import ast
+
+    config = {"num_blocks": num_blocks, "block_size": 4, "era": era}
+    return _follow({"config": config, "events": ast.literal_eval(events)}, breaks)
+
+
+def _shape(case: dict, answer: dict) -> str | None:
+    if raised(answer["alarms"]) or not is_ints(answer["alarms"]):
+        return f"suspicious gave {show(answer['alarms'])}"
+    return None
+
+
+def _tell(case: dict, i: int) -> str:
+    event = case["events"][i]
+    left_out = ("kind", "source", "text", "parent_hash")
+    told = ", ".join(f"{name} {show(value, 60)}" for name, value in event.items() if name not in left_out)
+    return f"event {i} of a run, {event['kind']} ({told})"
+
+
+def _false_alarm(case: dict, answer: dict) -> str | None:
+    right = _right(case)
+    for i in answer["alarms"]:
+        if i not in right:
+            return f"{_tell(case, i)} {_around(case, i)}: no rule of this part is broken, and you raise an alarm"
+    return None
+
+
+def _missed(kind: str) -> Any:
+    def broken(case: dict, answer: dict) -> str | None:
+        for i in _right(case):
+            if case["events"][i]["kind"] == kind and i not in answer["alarms"]:
+                return f"{_tell(case, i)} {_around(case, i)}: no alarm"
+        return None
+
+    return broken
+
+
+def _around(case: dict, i: int) -> str:
+    """What of memory matters for this event."""
+    state = MemoryState.of(case["config"])
+    for data in case["events"][:i]:
+        state.apply(from_dict(data))
+    event = case["events"][i]
+    if event["kind"] == "slot_written":
+        there = state.slots[event["block_id"]][event["offset"]]
+        holds = f"{there.request_id}'s token {there.position}" if there else "nothing"
+        return f"while the table was {state.tables.get(event['request_id'])} and the slot held {holds}"
+    if event["kind"] == "prefix_looked_up":
+        named = {b: list(state.prefixes[state.cached[b]].token_ids) for b in event["block_ids"] if b in state.cached}
+        tokens = state.requests[event["request_id"]].token_ids
+        return f"while the tokens were {show(tokens, 60)} and the blocks' names stood for {named}"
+    if event["kind"] == "block_evicted":
+        behind = [h for h, prefix in state.prefixes.items() if prefix.parent == event["block_hash"]]
+        copies = state.prefixes[event["block_hash"]].copies
+        return f"while {len(behind)} names had this one as their parent, and {copies} blocks had it"
+    return ""
+
+
+MOVES = Part(
+    "12.3",
+    "the moves: writes, lookups, evictions",
+    2,
+    ("suspicious",),
+    _cases,
+    _probe,
+    (
+        Property(
+            "suspicious(state, event) can be asked about every event",
+            _shape,
+            ("Look at event.kind first. Most kinds are never suspicious: say False.",),
+        ),
+        Property(
+            "an event that breaks no rule raises no alarm",
+            _false_alarm,
+            (
+                "The state is that before the event. A slot that is empty then may be written.",
+                "A name may be forgotten as long as another block has it too (copies), or nothing comes behind it.",
+            ),
+        ),
+        Property(
+            "a write to another place than the table's, or onto a token, raises an alarm",
+            _missed("slot_written"),
+            (
+                "divmod(event.position, state.block_size) is the logical block and the offset.",
+                "Two questions: is this the block that the table names there? And is the slot empty?",
+            ),
+        ),
+        Property(
+            "a lookup that finds what is not there raises an alarm",
+            _missed("prefix_looked_up"),
+            (
+                "Each block in event.block_ids must have a name: state.cached.",
+                "And the name must stand for the tokens that the request has in that logical block.",
+            ),
+        ),
+        Property(
+            "a name that is forgotten before those behind it raises an alarm",
+            _missed("block_evicted"),
+            (
+                "A prefix is looked up from the left. What becomes of a block whose parent's name is gone?",
+                "state.prefixes[name].parent says which name is before it. Does any have this one as its parent?",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,43 @@
+"""Plain loops, and answers written out by hand."""
+# loses: nothing
+
+# part 12.1
+def wrong_blocks(state):
+    answer = []
+    for block in range(state.num_blocks):
+        if block == 0:
+            continue
+        owners = [name for name in state.tables if block in state.tables[name]]
+        entries = sum(entry == block for table in state.tables.values() for entry in table)
+        idle = any(state.requests[name].status != "running" for name in owners)
+        both, neither = owners and block in state.free, not owners and block not in state.free
+        if entries != state.ref_cnt[block] or both or neither or idle:
+            answer.append(block)
+    return answer
+
+# part 12.3
+def suspicious(state, event):
+    if event.kind == "slot_written":
+        slot = event.block_id * state.block_size + event.offset
+        table = state.tables[event.request_id]
+        right = table[event.position // state.block_size] * state.block_size + event.position % state.block_size
+        return slot != right or state.slots[event.block_id][event.offset] is not None
+    if event.kind == "prefix_looked_up":
+        for i, block in enumerate(event.block_ids):
+            if block not in state.cached:
+                return True
+            start = i * state.block_size
+            for j, token in enumerate(state.prefixes[state.cached[block]].token_ids):
+                if state.requests[event.request_id].token_ids[start + j] != token:
+                    return True
+    if event.kind == "block_evicted":
+        others = [b for b, name in state.cached.items() if name == event.block_hash and b != event.block_id]
+        if not others:
+            return any(prefix.parent == event.block_hash for prefix in state.prefixes.values())
+    return False
+
+# part 12.4
+steps = {"run 1": 11, "run 2": 7, "run 3": 4, "run 4": 5, "run 5": 4}
+steps |= {"run 6": 10, "run 7": 9, "run 8": 6, "run 9": 5, "run 10": 4}
+blocks = {"run 1": 3, "run 2": 2, "run 3": 4, "run 4": 3, "run 5": 13}
+blocks |= {"run 6": 3, "run 7": 4, "run 8": 2, "run 9": 2, "run 10": 1}
