@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, whole
 from pagedlab.trace.events import Event
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ STEP_STATE = (
     "scheduler",
     "requests",
     "tables",
+    "used_blocks",
     "groups",
     "step_count",
     "num_requests",
@@ -41,11 +43,11 @@ class Snapshot:
 
 
 def take(llm: LLM) -> Snapshot:
-    """Blocks that nobody owns and that cannot be hit hold nothing anybody will read: their bytes stay out."""
+    """Of the pool all blocks that were ever in use: free ones too, for a table may be pointed at them by hand. Of the
+    CPU's memory those in use."""
     stored = []
-    read = {block_id for table in llm.tables.values() for block_id in table.block_ids}  # free ones too, after a remap
     for blocks, data in llm.pools():
-        ids = [b.block_id for b in blocks if b.ref_cnt > 0 or b.block_hash is not None or b.block_id in read]
+        ids = [b.block_id for b in blocks if b.ref_cnt > 0] if stored else sorted(llm.used_blocks)
         stored.append((ids, data[:, :, ids].clone()))
     state = {name: getattr(llm, name) for name in STEP_STATE}
     return Snapshot(_copy(state, llm), stored, list(llm.trace.events) if llm.recorder else [], llm)
@@ -55,6 +57,8 @@ def restore(llm: LLM, snapshot: Snapshot) -> None:
     """Raises PagedlabError, and changes nothing, for another engine's snapshot."""
     if not isinstance(snapshot, Snapshot) or snapshot.engine is not llm:
         raise PagedlabError("This is no snapshot of this engine; restore only what its own snapshot() gave.")
+    later = sorted(llm.used_blocks - snapshot.state["used_blocks"])
+    llm.kv_pool.data[:, :, later] = 0  # as nobody had written to them then
     for name, value in _copy(snapshot.state, llm).items():
         setattr(llm, name, value)
     for (_, data), (ids, kept) in zip(llm.pools(), snapshot.stored, strict=True):
@@ -64,8 +68,18 @@ def restore(llm: LLM, snapshot: Snapshot) -> None:
         llm.trace.events.extend(snapshot.events)  # it may lie ahead: after going back, one can go forward again
 
 
-def rerun(llm: LLM, upto_step: int, changes: dict[str, Any]) -> LLM:
-    """A new engine on the same weights, given the same inputs after the same steps, run to ``upto_step``."""
+def rerun(llm: LLM, upto_step: int, prompts: Mapping[str, Any], changes: dict[str, Any]) -> LLM:
+    """A new engine on the same weights, given the same inputs after the same steps (but for ``prompts``, by request
+    id), run to ``upto_step``."""
+    upto_step = whole(upto_step, "upto_step")
+    if upto_step < 0:
+        raise PagedlabError(f"upto_step is {upto_step}; a run goes from step 0 on.")
+    inputs = [call for call in llm.inputs if call[0] <= upto_step]
+    queued = [kwargs["request_id"] for _, name, _, kwargs in inputs if name == "add_request"]
+    for request_id in prompts:
+        if request_id not in queued:
+            there = ", ".join(queued) or "none"
+            raise PagedlabError(f"Up to step {upto_step} no request {request_id!r} was queued; there are: {there}.")
     # Only parts that were given: the other era's own ones are others.
     if {"record", "model"} & set(changes):
         raise PagedlabError("A second run has the same model and records; change its knobs or parts.")
@@ -77,10 +91,11 @@ def rerun(llm: LLM, upto_step: int, changes: dict[str, Any]) -> LLM:
         while twin.step_count < step and twin.has_unfinished_requests():
             twin.step()
 
-    for step, name, args, kwargs in llm.inputs:
-        if step <= upto_step:
-            run_to(step)
-            getattr(twin, name)(*args, **kwargs)
+    for step, name, args, kwargs in inputs:
+        run_to(step)
+        if name == "add_request" and kwargs["request_id"] in prompts:
+            args = (prompts[kwargs["request_id"]], *args[1:])
+        getattr(twin, name)(*args, **kwargs)
     run_to(upto_step)
     return twin
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, whole
 from pagedlab.trace.recorder import Trace
 from pagedlab.trace.replay import MemoryState, replay
 
@@ -54,6 +54,7 @@ class TraceDriver:
 
     def seek(self, position: int) -> None:
         """Jump to a recorded step. Raises PagedlabError for one that is not recorded."""
+        position = whole(position, "A step")
         if not 0 <= position <= self.num_steps:
             raise PagedlabError(f"There is no step {position}; recorded are 0 to {self.num_steps}.")
         self.position = position

@@ -325,6 +325,14 @@ class TableEdited(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CopyOnWriteSwitched(Event):
+    """Somebody switched copy-on-write off or on by hand: while it is off, whoever writes into a shared block overwrites
+    what the others have there. Nothing after this is an honest run."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelSpan(Event):
     """One program of a watched attention kernel: which blocks it read, in order, and on a GPU when and where.
 

@@ -1,61 +1,246 @@
-"""What must always hold of memory, as a pure function of its state. Only an edit by hand breaks it."""
+"""What must always hold of memory: rules, each with a name, and who finds the first one that is broken in a run.
+
+``broken(state)`` looks at one moment. ``first_broken(trace)`` follows a run event by event and stops at the first
+broken rule. In an honest run no rule is ever broken; an edit by hand breaks some, and so does a faulty engine.
+
+======================  ================================================================================================
+owners                  a block's ``ref_cnt`` is the number of table entries that point at it
+free                    what is free is in no table
+lost                    what is in no table is free
+null block              the null block is in no table
+once                    a table has each block once
+own tokens              at each position a request reads the token that it has there
+idle                    a request that waits, or is over, holds no blocks
+found                   what a lookup finds has a name, and holds the tokens of the request that looked it up
+place                   a token is written where its request's table says
+written once            no slot is written that holds a token already
+names                   after a step, a block with a name is full, and holds the tokens that it is named after
+reachable               a name is not forgotten before those behind it (a prefix is looked up from the left)
+history                 an event can follow on those before it
+======================  ================================================================================================
+
+(Before paging there are no tables, and nothing is said.)
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from pagedlab.trace import events as ev
+from pagedlab.trace.recorder import Trace
 from pagedlab.trace.replay import MemoryState
 
 
-def broken(state: MemoryState) -> list[str]:
-    """One sentence for each rule that does not hold; empty where all is well.
+class Broken(NamedTuple):
+    """A rule that does not hold: about which block or request (None: no single one), and one sentence."""
 
-    The rules: a block's ``ref_cnt`` is the number of table entries that point at it; what is free is in no table, and
-    what is in no table is free; the null block is in no table; a request's table has each block once; and at each
-    position a request reads the token that it has there. (Before paging there are no tables, and nothing is said.)
-    """
+    rule: str
+    said: str
+    block_id: int | None = None
+    request_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Where a run first went wrong. ``event``: the index of the event with which rules were broken (all in
+    ``broken``); ``step``: in which step that was (0: before the first)."""
+
+    event: int
+    step: int
+    broken: tuple[Broken, ...]
+
+    @property
+    def rule(self) -> str:
+        return self.broken[0].rule
+
+    @property
+    def block_ids(self) -> tuple[int, ...]:
+        """Blocks about which the rule is broken."""
+        found = [b.block_id for b in self.broken if b.rule == self.rule and b.block_id is not None]
+        return tuple(dict.fromkeys(found))
+
+    def __str__(self) -> str:
+        return f"step {self.step}: {self.broken[0].said}"
+
+
+def broken(state: MemoryState) -> list[str]:
+    """One sentence for each rule of a moment that does not hold; empty where all is well. The moment: between steps."""
+    return [b.said for b in [*bookkeeping(state), *misreads(state)]]
+
+
+def first_broken(trace: Trace) -> Finding | None:
+    """Follow the run from its start. None where every rule held to its end."""
+    state = MemoryState.of(trace.header["config"])
+    if state.era == "contiguous":
+        return None
+    for i, event in enumerate(trace.events):
+        said = breaks(state, event)
+        try:
+            state.apply(event)
+        except ValueError as error:
+            said.append(Broken("history", f"The {event.kind} event cannot follow on those before it: {error}"))
+        else:
+            said += _after(state, event)
+        if said:
+            return Finding(i, state.step, tuple(said))
+    return None
+
+
+# ------------------------------------------------------------------------------------------------------- of a moment
+
+MOVES = (
+    ev.BlocksAllocated,
+    ev.BlockTouched,
+    ev.BlocksFreed,
+    ev.RequestForked,
+    ev.BlockCopied,
+    ev.BlocksSwappedOut,
+    ev.BlocksSwappedIn,
+    ev.TableEdited,
+)
+
+
+def bookkeeping(state: MemoryState) -> list[Broken]:
+    """Reference counts, free queue and tables against each other."""
     if state.era == "contiguous":
         return []
     said = []
     held = Counter(block_id for table in state.tables.values() for block_id in table)
     free = set(state.free)
-    for block_id in range(state.num_blocks):
-        owners, count = state.owners(block_id) if held[block_id] else [], state.ref_cnt[block_id]
-        if block_id == 0 and state.has_null_block:
+    for block in range(state.num_blocks):
+        owners, count = state.owners(block) if held[block] else [], state.ref_cnt[block]
+        if block == 0 and state.has_null_block:
             if owners:
-                said.append(f"#0 is the null block, and {_and(owners)} reads it.")
+                said.append(Broken("null block", f"#0 is the null block, and {_and(owners)} reads it.", 0))
             continue
-        if count != held[block_id]:
-            said.append(f"#{block_id} has ref_cnt {count}, but {held[block_id]} table entries point at it.")
-        if block_id in free and owners:
-            said.append(f"#{block_id} is free, and {_and(owners)} still reads it: it will be handed out again.")
-        if block_id not in free and not owners and not count:
-            said.append(f"#{block_id} is neither free nor in a table: it is lost.")
+        if count != held[block]:
+            sentence = f"#{block} has ref_cnt {count}, but {held[block]} table entries point at it."
+            said.append(Broken("owners", sentence, block))
+        if block in free and owners:
+            sentence = f"#{block} is free, and {_and(owners)} still reads it: it will be handed out again."
+            said.append(Broken("free", sentence, block, owners[0]))
+        if block not in free and not owners and not count:
+            said.append(Broken("lost", f"#{block} is neither free nor in a table: it is lost.", block))
     for request_id, table in state.tables.items():
-        for block_id, times in Counter(table).items():
+        for block, times in Counter(table).items():
             if times > 1:
-                said.append(f"{request_id}'s table has #{block_id} {times} times.")
-        said += _misread(state, request_id, table)
+                said.append(Broken("once", f"{request_id}'s table has #{block} {times} times.", block, request_id))
     return said
 
 
-def _misread(state: MemoryState, request_id: str, table: list[int]) -> list[str]:
-    """Blocks in which the request finds something else than the tokens it has."""
-    said, request, size = [], state.requests[request_id], state.block_size
-    for logical, block_id in enumerate(table):
-        wrong, writers = 0, set()
-        for offset in range(state.filled(request_id, logical)):
-            position, slot = logical * size + offset, state.slots[block_id][offset]
-            if slot is None or (slot.position, slot.token_id) != (position, request.token_ids[position]):
-                wrong += 1
-                writers.add("nobody" if slot is None else slot.request_id)
-        if wrong:
-            tokens = "1 token" if wrong == 1 else f"{wrong} tokens"
-            said.append(
-                f"{request_id} reads {tokens} in #{block_id} (its logical block {logical}) that are not its own: "
-                f"{_and(sorted(writers))} wrote there."
-            )
+def misreads(state: MemoryState) -> list[Broken]:
+    """Blocks in which a request finds something else than the tokens it has."""
+    said, size = [], state.block_size
+    for request_id, table in state.tables.items():
+        request = state.requests[request_id]
+        for logical, block in enumerate(table):
+            wrong, writers = 0, set()
+            for offset in range(state.filled(request_id, logical)):
+                position, slot = logical * size + offset, state.slots[block][offset]
+                if slot is None or (slot.position, slot.token_id) != (position, request.token_ids[position]):
+                    wrong += 1
+                    writers.add("nobody" if slot is None else slot.request_id)
+            if wrong:
+                tokens = "1 token" if wrong == 1 else f"{wrong} tokens"
+                sentence = (
+                    f"{request_id} reads {tokens} in #{block} (its logical block {logical}) that are not its own: "
+                    f"{_and(sorted(writers))} wrote there."
+                )
+                said.append(Broken("own tokens", sentence, block, request_id))
     return said
+
+
+def idle(state: MemoryState) -> list[Broken]:
+    """Requests that hold blocks though they do not run. The moment: between steps."""
+    said = []
+    for request_id, table in state.tables.items():
+        status = state.requests[request_id].status
+        if status != "running" and table:
+            what = "over" if status == "finished" else status
+            sentence = f"{request_id} is {what}, and holds {', '.join(f'#{b}' for b in table)}."
+            said += [Broken("idle", sentence, block, request_id) for block in dict.fromkeys(table)]
+    return said
+
+
+def names(state: MemoryState) -> list[Broken]:
+    """Blocks that can be found by a name, and do not hold what it says. The moment: between steps."""
+    said = []
+    for block, block_hash in state.cached.items():
+        tokens = state.prefixes[block_hash].token_ids
+        found = [slot and slot.token_id for slot in state.slots[block]]
+        if tuple(found) != tokens:
+            empty = found.count(None)
+            why = f"{empty} of its {len(found)} slots are empty" if empty else "it holds other tokens"
+            said.append(Broken("names", f"#{block} has a name and can be found by it, but {why}.", block))
+    return said
+
+
+# ------------------------------------------------------------------------------------------------------- of an event
+
+
+def breaks(state: MemoryState, event: ev.Event) -> list[Broken]:
+    """Rules about what an event does (place, written once, found, reachable), held against the state before it."""
+    match event:
+        case ev.SlotWritten():
+            return _write(state, event)
+        case ev.PrefixLookedUp():
+            return _lookup(state, event)
+        case ev.BlockEvicted():
+            return _unreachable(state, event)
+    return []
+
+
+def _after(state: MemoryState, event: ev.Event) -> list[Broken]:
+    """Rules about the state that an event leaves behind."""
+    if isinstance(event, MOVES):
+        return bookkeeping(state)
+    if isinstance(event, ev.StepEnded):
+        return [*misreads(state), *names(state), *idle(state)]
+    return []
+
+
+def _write(state: MemoryState, event: ev.SlotWritten) -> list[Broken]:
+    said, who, at = [], event.request_id, f"#{event.block_id}, offset {event.offset}"
+    logical, offset = divmod(event.position, state.block_size)
+    table = state.tables.get(who, [])
+    if logical >= len(table) or (table[logical], offset) != (event.block_id, event.offset):
+        right = f"#{table[logical]}, offset {offset}" if logical < len(table) else "no block for it"
+        sentence = f"{who} writes its token {event.position} to {at}; its table says {right}."
+        said.append(Broken("place", sentence, event.block_id, who))
+    there = state.slots[event.block_id][event.offset]
+    if there is not None:
+        theirs = f"{there.request_id}'s token {there.position}"
+        sentence = f"{who} writes its token {event.position} to {at}, where {theirs} is."
+        said.append(Broken("written once", sentence, event.block_id, who))
+    return said
+
+
+def _lookup(state: MemoryState, event: ev.PrefixLookedUp) -> list[Broken]:
+    said, who, size = [], event.request_id, state.block_size
+    tokens = state.requests[who].token_ids
+    for i, block in enumerate(event.block_ids):
+        block_hash = state.cached.get(block)
+        if block_hash is None:
+            said.append(Broken("found", f"{who} finds #{block}, which has no name any more.", block, who))
+        elif state.prefixes[block_hash].token_ids != tuple(tokens[i * size : (i + 1) * size]):
+            sentence = f"{who} finds #{block} for its logical block {i}, but it is named after other tokens."
+            said.append(Broken("found", sentence, block, who))
+    return said
+
+
+def _unreachable(state: MemoryState, event: ev.BlockEvicted) -> list[Broken]:
+    if state.prefixes[event.block_hash].copies > 1:  # another block has the same name
+        return []
+    children = {h for h, prefix in state.prefixes.items() if prefix.parent == event.block_hash}
+    blocks = sorted(block for block, block_hash in state.cached.items() if block_hash in children)
+    if not blocks:
+        return []
+    sentence = (
+        f"#{event.block_id} loses its name before {_and([f'#{b}' for b in blocks])}, which can never be found again."
+    )
+    return [Broken("reachable", sentence, event.block_id)]
 
 
 def _and(names: list[str]) -> str:

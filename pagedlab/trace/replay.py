@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from pagedlab.errors import PagedlabError
 from pagedlab.trace import events as ev
 from pagedlab.trace.recorder import Trace
 
@@ -110,6 +111,7 @@ class MemoryState:
     regions: dict[str, Region] = field(default_factory=dict)
     written: list[tuple[int, int]] = field(default_factory=list)  # (block, offset) written in the current or last step
     counts: dict[str, int] = field(default_factory=dict)  # events so far, by kind
+    copy_on_write: bool = True  # false once somebody switched it off (the paper's era)
     edited: bool = False
     edits: dict[str, dict[int, int]] = field(default_factory=dict)  # request -> logical block -> the block it was given
 
@@ -145,11 +147,15 @@ class MemoryState:
         return self.era == "v1"
 
     def apply(self, event: ev.Event) -> None:
-        """Fold one event in. Raises ValueError where the event cannot follow on this state."""
+        """Fold one event in. Raises PagedlabError where the event cannot follow on this state."""
         try:
+            for request_id in _spoken_of(event):
+                self.requests[request_id]  # must have arrived
             _HANDLERS[type(event)](self, event)
         except (KeyError, IndexError, ValueError) as error:
-            raise ValueError(f"event {event} does not fit the state before it: {error!r}") from error
+            raise PagedlabError(
+                f"The trace contradicts itself: {event} does not fit the state before it ({error!r}). Record it again."
+            ) from error
         self.counts[event.kind] = self.counts.get(event.kind, 0) + 1
 
     def filled(self, request_id: str, logical_block: int) -> int:
@@ -178,8 +184,8 @@ class MemoryState:
 
 
 def replay(trace: Trace, upto: int | None = None) -> MemoryState:
-    """The state after the first ``upto`` events (all where None). Raises ValueError for a trace that contradicts
-    itself."""
+    """The state after the first ``upto`` events (all where None). Raises ValueError for another number, and
+    PagedlabError (which is one) for a trace that contradicts itself."""
     if upto is not None and not 0 <= upto <= len(trace.events):
         raise ValueError(f"upto={upto} is outside the trace; allowed: 0 to {len(trace.events)} events")
     state = MemoryState.of(trace.header["config"])
@@ -189,6 +195,14 @@ def replay(trace: Trace, upto: int | None = None) -> MemoryState:
 
 
 # ---------------------------------------------------------------------------------- one small function an event
+
+
+def _spoken_of(event: ev.Event) -> tuple[str, ...]:
+    """The requests that must be known by then."""
+    if isinstance(event, ev.RequestArrived):
+        return ()
+    request_id = getattr(event, "request_id", None)
+    return (*getattr(event, "request_ids", ()), *([] if request_id is None else [request_id]))
 
 
 def _step_started(s: MemoryState, e: ev.StepStarted) -> None:
@@ -201,6 +215,11 @@ def _step_ended(s: MemoryState, e: ev.StepEnded) -> None:
 
 
 def _request_arrived(s: MemoryState, e: ev.RequestArrived) -> None:
+    before = s.requests.get(e.request_id)
+    if before and before.status not in ("finished", "refused"):
+        raise ValueError(f"a request of this name is {before.status}")
+    if len(e.texts) != len(e.token_ids):
+        raise ValueError(f"{len(e.texts)} texts for {len(e.token_ids)} tokens")
     s.requests[e.request_id] = RequestState(
         e.request_id, list(e.token_ids), list(e.texts), len(e.token_ids), e.max_tokens, root=e.request_id
     )
@@ -213,6 +232,8 @@ def _request_queued(s: MemoryState, e: ev.RequestQueued) -> None:
 
 def _request_admitted(s: MemoryState, e: ev.RequestAdmitted) -> None:
     request = s.requests[e.request_id]
+    if e.num_computed_tokens > request.num_tokens:
+        raise ValueError(f"the request has only {request.num_tokens} tokens")
     if request.status == "swapped":
         s.swapped.remove(e.request_id)
     else:
@@ -415,6 +436,8 @@ def _region_released(s: MemoryState, e: ev.RegionReleased) -> None:
 
 
 def _slot_written(s: MemoryState, e: ev.SlotWritten) -> None:
+    if e.position >= s.requests[e.request_id].num_tokens:
+        raise ValueError(f"the request has only {s.requests[e.request_id].num_tokens} tokens")
     s.slots[e.block_id][e.offset] = Slot(e.request_id, e.position, e.token_id, e.text)
     s.written.append((e.block_id, e.offset))
     s.requests[e.request_id].num_computed_tokens = e.position + 1
@@ -426,6 +449,13 @@ def _table_edited(s: MemoryState, e: ev.TableEdited) -> None:
         raise ValueError(f"logical block {e.logical_block} is at #{table[e.logical_block]}, not at #{e.old_block_id}")
     table[e.logical_block] = e.new_block_id
     s.edits.setdefault(e.request_id, {}).setdefault(e.logical_block, e.old_block_id)
+    s.edited = True
+
+
+def _copy_on_write_switched(s: MemoryState, e: ev.CopyOnWriteSwitched) -> None:
+    if s.era != "paper":
+        raise ValueError("only the paper's era copies on write")
+    s.copy_on_write = e.on
     s.edited = True
 
 
@@ -462,5 +492,6 @@ _HANDLERS = {
     ev.RegionReleased: _region_released,
     ev.SlotWritten: _slot_written,
     ev.TableEdited: _table_edited,
+    ev.CopyOnWriteSwitched: _copy_on_write_switched,
     ev.KernelSpan: _kernel_span,
 }

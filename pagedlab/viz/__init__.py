@@ -3,7 +3,10 @@
 ``memory_map(what)`` opens one; ``what`` is an ``LLM(..., record=True)``, a driver, a trace, or the path of a saved
 trace. ``fragmentation()`` serves one workload in contiguous and in paged memory, slot by slot.
 ``prefix_hits(what)`` shows the blocks that can be found again, and what a prompt finds.
+``step_both(both)`` steps a recording of vLLM and our replay of it together (``pagedlab.parity.side_by_side``).
+``knobs()`` turns four knobs on a card of your choice, over a real run on this machine.
 ``kernel_walk(llm)`` follows one query through the watched attention kernel, block by block.
+``preemption(left, right)`` shows memory run out in two runs of one workload, and what it cost to bring victims back.
 """
 
 from importlib import import_module
@@ -13,10 +16,13 @@ _LABS = {
     "memory_map": "pagedlab.viz.lab",
     "fragmentation": "pagedlab.viz.fragmentation_lab",
     "kernel_walk": "pagedlab.viz.kernel_lab",
+    "knobs": "pagedlab.viz.knobs_lab",
+    "preemption": "pagedlab.viz.preemption_lab",
     "prefix_hits": "pagedlab.viz.prefix_lab",
+    "step_both": "pagedlab.viz.side_by_side",
 }
 
-__all__ = ["fragmentation", "kernel_walk", "memory_map", "prefix_hits"]
+__all__ = ["fragmentation", "kernel_walk", "knobs", "memory_map", "preemption", "prefix_hits", "step_both"]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,8 +6,11 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
-# The colours of requests A, B, C …, so that a chart and a lab speak the same language.
-COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9")
+from pagedlab.viz.style import NUM_HUES, middle_hue
+
+# The hues of requests A, B, C …, so that a chart and a lab speak the same language. A chart does not know the page's
+# theme, so each is halfway between the lab's light and its dark one: seen well on both.
+COLORS = tuple(middle_hue(i) for i in range(NUM_HUES))
 
 
 class Chart:

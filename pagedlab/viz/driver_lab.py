@@ -15,6 +15,7 @@ from pagedlab.viz.widget import Lab
 def as_driver(what: Any) -> TraceDriver:
     """A cursor of its own over the run, whatever stands for it."""
     if isinstance(what, TraceDriver):
+        check_header(what.trace.header, "This trace")
         return what
     if isinstance(what, Trace):
         check_header(what.header, "This trace")
@@ -32,7 +33,11 @@ def as_driver(what: Any) -> TraceDriver:
 
 
 class DriverLab(Lab):
-    """A lab whose cursor is a driver's. The lab sets ``driver`` before it calls ``super().__init__()``."""
+    """A lab whose cursor is a driver's. The lab sets ``driver`` before it calls ``super().__init__()``.
+
+    Labs that were given one driver share its cursor and go through the run together; labs that were given one engine
+    have a cursor each, and all see the run grow.
+    """
 
     driver: TraceDriver
 

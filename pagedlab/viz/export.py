@@ -16,34 +16,54 @@ MOST_PICTURES = 1500  # beyond that only the selected request's
 
 # What anywidget gives the front end in a notebook, for a page without a kernel.
 _START = """
-const data = JSON.parse(document.getElementById("pictures").textContent);
-const model = { get: (name) => data[name], on() {}, off() {}, send() { throw new Error("no kernel"); } };
-const lab = factory();
-lab.initialize({ model });
-lab.render({ model, el: document.getElementById("lab") });
+for (const element of document.querySelectorAll("script[id^=pictures]")) {
+  const data = JSON.parse(element.textContent);
+  const model = { get: (name) => data[name], on() {}, off() {}, send() { throw new Error("no kernel"); } };
+  const lab = factory();
+  lab.initialize({ model });
+  lab.render({ model, el: document.getElementById(element.id.replace("pictures", "lab")) });
+}
 """
 
 
-def save_html(lab: Lab, path: str | PathLike) -> Path:
-    """Write the page; it opens at the lab's own step. Raises PagedlabError where the file cannot be written."""
-    path = Path(path)
+def place(lab: Lab, id: str) -> str:
+    """Where the lab goes on a page, with every picture of it. ``id``: another one for each lab of a page."""
     recorded = lab.for_export()
     try:
         messages = _messages(recorded)
-        title = html.escape(recorded.title())
     finally:
         if recorded is not lab:
             recorded.close()
     # In a script element nothing but "</" ends the text; JSON may write it with a backslash.
     data = json.dumps({"picture": messages[0], "recorded": messages[1:]}, ensure_ascii=False).replace("</", "<\\/")
+    return (
+        f'<div id="lab{id}" style="margin-bottom: 12px"></div>\n'
+        f'<script type="application/json" id="pictures{id}">{data}</script>\n'
+    )
+
+
+def front_end() -> str:
+    """What brings the labs of a page to life; it stands behind them, once."""
     script = (STATIC / "lab.js").read_text(encoding="utf-8").replace("export default", "const factory =")
+    return f'<script type="module">\n{script}{_START}</script>\n'
+
+
+def styles() -> str:
+    return (STATIC / "lab.css").read_text(encoding="utf-8")
+
+
+def save_html(lab: Lab, path: str | PathLike, *below: Lab) -> Path:
+    """Write the page; it opens at the lab's own step. ``below``: other labs on the same page, each with its own steps.
+    Raises PagedlabError where the file cannot be written."""
+    path = Path(path)
+    places = [place(one, str(number or "")) for number, one in enumerate((lab, *below))]
     page = (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f"<title>{html.escape(lab.title())}</title>\n"
         '<meta name="viewport" content="width=device-width">\n'
-        f"<style>\n:root {{ color-scheme: light dark; }}\nbody {{ margin: 16px; }}\n"
-        f"{(STATIC / 'lab.css').read_text(encoding='utf-8')}</style>\n</head>\n<body>\n"
-        f'<div id="lab"></div>\n<script type="application/json" id="pictures">{data}</script>\n'
-        f'<script type="module">\n{script}{_START}</script>\n</body>\n</html>\n'
+        f"<style>\n:root {{ color-scheme: light dark; }}\nbody {{ margin: 16px; }}\n{styles()}</style>\n"
+        "</head>\n<body>\n"
+        f"{''.join(places)}{front_end()}</body>\n</html>\n"
     )
     try:
         path.write_text(page.encode("utf-8", "replace").decode(), encoding="utf-8")

@@ -12,6 +12,7 @@ from pagedlab.viz import memory_layout as layout
 from pagedlab.viz import pane_code, pane_edit, pane_follow, panes, strip
 from pagedlab.viz.driver_lab import DriverLab, as_driver
 from pagedlab.viz.history import History
+from pagedlab.viz.labels import quoted
 from pagedlab.viz.marks import Mark
 from pagedlab.viz.narrator import next_step
 from pagedlab.viz.panes import Part
@@ -26,8 +27,9 @@ def memory_map(what: Any, *, select: str | None = None, step: int | None = None)
     """A memory map of ``what``: an ``LLM(..., record=True)``, a driver, a ``Trace``, or the path of a saved trace.
 
     A live engine that has prompts but has not run yet makes its first step, and a recording opens after its first, so
-    that there is something to see; ``step`` opens elsewhere. ``select``: whose memory to show first. Raises
-    PagedlabError for anything that holds no trace, an unknown request or a step that is not recorded.
+    that there is something to see; ``step`` opens elsewhere. ``select``: whose memory to show first (a recording then
+    opens where that request is known). Raises PagedlabError for anything that holds no trace, a trace that contradicts
+    itself, an unknown request or a step that is not recorded.
     """
     return MemoryMap(as_driver(what), select=select, step=step)
 
@@ -50,6 +52,8 @@ class MemoryMap(DriverLab):
         elif driver.position == 0:
             driver.step()
         self.read_on()
+        if step is None and select is not None:
+            self._go_to_first(select)
         self._furthest = driver.position
         self.choose(self._who() if select is None else select)
         self._asked: dict[str, Any] = {"code": None, "follow": "", "find": "", "branch": []}  # by pane
@@ -124,6 +128,19 @@ class MemoryMap(DriverLab):
                 f"There is no request {request_id!r} in this run; there are: {', '.join(known) or 'none'}."
             )
 
+    def _go_to_first(self, request_id: str) -> None:
+        """Where the request is not known yet at the cursor, go on to the first step after which it is."""
+        self._check_request(request_id)
+        if request_id in self._state().requests:
+            return
+        known = next(
+            i
+            for i, e in enumerate(self.trace.events)
+            if request_id in (getattr(e, "child_id", None), isinstance(e, ev.RequestArrived) and e.request_id)
+        )
+        steps = range(self.position, self.num_steps + 1)
+        self.driver.seek(next(k for k in steps if self.driver.num_events(k) > known))
+
     def choose(self, selected: str | None) -> None:
         """Show this request's memory. Raises PagedlabError for an unknown one."""
         self._check_request(selected)
@@ -193,7 +210,10 @@ class MemoryMap(DriverLab):
     def panes(self) -> dict[str, str]:
         found = {"code": "Code", "follow": "Follow a block", "find": "Find a token"}
         if self.live:
-            found |= {"grab": "Grab the arrow", "branch": "Branch here"}
+            found["grab"] = "Grab the arrow"
+            if self._history.state.era == "paper":
+                found["cow"] = "Copy-on-write"
+            found["branch"] = "Branch here"
         return found
 
     def pane(self, id: str) -> list[Part]:
@@ -208,9 +228,12 @@ class MemoryMap(DriverLab):
             case "grab":
                 at_end = self.position == self.num_steps
                 return pane_edit.grab_pane(state, self.selected, at_end, self.driver.can_undo)
+            case "cow":
+                return pane_edit.cow_pane(state, self.position == self.num_steps, self.driver.can_undo)
             case "branch":
-                config = self.trace.header["config"]
-                return pane_edit.branch_pane(state, config, self.position, asked["branch"], self._other is not None)
+                config, prompts = self.trace.header["config"], self.driver.prompts(self.position)
+                other = self._other is not None
+                return pane_edit.branch_pane(state, config, self.position, prompts, asked["branch"], other)
         return []
 
     def act(self, pane: str, name: str, values: dict[str, str]) -> None:
@@ -225,8 +248,10 @@ class MemoryMap(DriverLab):
                 self._asked["find"] = values["token"]
             case "grab", "remap":
                 self.remap(int(values["entry"].split(" ")[0]), int(values["block"]))
-            case "grab", "undo":
+            case _, "undo":
                 self.undo()
+            case "cow", "switch":
+                self.copy_on_write(name == "switch on")
             case "branch", "branch":
                 self._branch(pane_edit.changes(values))
             case "branch", "swap":
@@ -247,6 +272,16 @@ class MemoryMap(DriverLab):
         self.driver.apply(Remap(self.selected, logical_block, block_id))
         self.show()
 
+    def copy_on_write(self, on: bool) -> None:
+        """Switch copy-on-write off, or on again: while it is off, whoever writes into a shared block overwrites what
+        others have there, and the model goes on with that. Everything from here on is marked as edited. Raises
+        PagedlabError in the past, in a recording, and in V1, which copies nothing.
+        """
+        from pagedlab.engine import CopyOnWrite
+
+        self.driver.apply(CopyOnWrite(on))
+        self.show()
+
     def undo(self) -> None:
         """Take the last edit back, and the steps since. Raises PagedlabError where there is none."""
         self.driver.undo()
@@ -254,7 +289,7 @@ class MemoryMap(DriverLab):
 
     def branch(self, **changes: Any) -> MemoryMap:
         """A lab of another run that shares all steps up to the cursor, see ``EngineDriver.branch``: ``prompt``,
-        ``victim``, or knobs. Raises PagedlabError for a recording.
+        ``replace``, ``victim``, or knobs. Raises PagedlabError for a recording.
         """
         driver = self.driver.branch(self.position, **changes)
         driver.trace.header["branched_at"] = self.position
@@ -360,4 +395,7 @@ class MemoryMap(DriverLab):
         )
         if guess is not None:
             return verdict, f"You say #{guess}. Take the step and see."
-        return verdict, "Where will its K and V go? Click a block." if not verdict else "And the next? Click a block."
+        word = quoted(state.requests[self.selected].pending[0][1])
+        if verdict:
+            return verdict, f"And {word}? Click a block."
+        return verdict, f"Where will the K and V of {word} go? Click a block."

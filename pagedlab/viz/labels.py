@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
-NUM_HUES = 8  # --c0 to --c7 in the style sheet
+from pagedlab.viz.style import NUM_HUES
+
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
@@ -100,6 +102,7 @@ def cells(text: str) -> int:
     )
 
 
+@lru_cache(maxsize=1 << 14)  # the same words are measured at every step
 def width(text: str, size: float, mono: bool = False, bold: bool = False) -> float:
     """About how many pixels wide the text is at font ``size``. Reckoned for DejaVu, which is wider than most fonts."""
     if mono:
@@ -127,6 +130,17 @@ def fit(text: str, room: float, size: float, mono: bool = False, bold: bool = Fa
     while text and width(text + "…", size, bold=bold) > room:
         text = text[:-1]
     return text + "…" if text else ""
+
+
+def broken(text: str, room: float, size: float) -> tuple[str, str]:
+    """The text as a first line of at most ``room`` pixels that ends between two words, and the rest."""
+    if width(text, size) <= room:
+        return text, ""
+    words = text.split(" ")
+    count = len(words)
+    while count > 1 and width(" ".join(words[:count]), size) > room:
+        count -= 1
+    return fit(" ".join(words[:count]), room, size), " ".join(words[count:])
 
 
 def clip(text: str, columns: int) -> str:

@@ -15,7 +15,7 @@ from pagedlab.viz.marks import Mark
 from pagedlab.viz.memory_cpu import CPU_ROOM, cpu_marks
 from pagedlab.viz.memory_pool import pool_marks
 from pagedlab.viz.memory_rows import Rows, place_rows, seen_marks, table_marks, waiting_marks
-from pagedlab.viz.places import BOTTOM, LEFT, POOL, RIGHT, TABLE, TOP
+from pagedlab.viz.places import BOTTOM, LEFT, POOL, RIGHT, SEEN, TABLE, TOP
 from pagedlab.viz.pool_grid import Grid, pool_grid
 from pagedlab.viz.scene import Scene, badge, headline, scale, step_text, story
 
@@ -105,7 +105,10 @@ def _titles(scene: Scene, grid: Grid) -> Iterator[Mark]:
     who = scene.names.get(scene.selected, "A REQUEST")
     first = f"WHAT {who} SEES"
     yield Mark("title.seen", (LEFT, 66), "text s11 bold soft", first)
-    yield Mark("title.seen.2", (LEFT + width(first, 11, bold=True) + 12, 66), "text s11 soft", "logical blocks")
+    x = LEFT + width(first, 11, bold=True) + 12
+    yield Mark("title.seen.2", (x, 66), "text s11 soft", "logical blocks")
+    if scene.table:
+        yield from _key(scene, x + width("logical blocks", 11))
     yield Mark(
         "title.table",
         (TABLE[0], 66),
@@ -121,6 +124,21 @@ def _titles(scene: Scene, grid: Grid) -> Iterator[Mark]:
         yield Mark("title.cached", (RIGHT, 66), "text s10 soft end", "◆ cached: can be found again")
 
 
+def _key(scene: Scene, left: float) -> Iterator[Mark]:
+    """What an outline (written in this step) and hatching mean, where there is room for it."""
+    hue, x = scene.hue(scene.selected), SEEN[0] + SEEN[1]
+    for id, word, classes in (("hatched", "not written", [f"cell sharp hatched {hue}"]),
+                              ("new", "new", [f"cell sharp {hue}", "over sharp"])):  # fmt: skip
+        x -= width(word, 10.5)
+        if x - 16 < left + 8:
+            return
+        yield Mark(f"key.{id}", (x, 66), "text s10 soft", word)
+        x -= 14
+        for cls in classes:
+            yield Mark(f"key.{id}.{cls.split()[0]}", (x, 57.5, 10, 9), cls)
+        x -= 12
+
+
 def _arrow(scene: Scene, rows: Rows, grid: Grid) -> Iterator[Mark]:
     """From the table's row that was written in this step (else its last) to its block."""
     if not rows.place or scene.swapped:
@@ -133,21 +151,19 @@ def _arrow(scene: Scene, rows: Rows, grid: Grid) -> Iterator[Mark]:
     x0, y0 = TABLE[0] + TABLE[1], y + h / 2
     x, top, w, _ = grid.place(block_id // grid.per_cell)
     hue = scene.hue(scene.selected)
-    if grid.tier == "detail":
-        gutter, tip_x = POOL[0] - 18, x + w / 2
-        lane = top - (5 if top > TOP else 8)  # the gap above the block
-        r = min(8.0, abs(lane - y0) / 2) if abs(lane - y0) >= 1 else 0.0
-        down = 1 if lane > y0 else -1
-        path = (
-            f"M{x0:g} {y0:g}H{gutter - r:g}Q{gutter:g} {y0:g} {gutter:g} {y0 + down * r:g}V{lane - down * r:g}"
-            f"Q{gutter:g} {lane:g} {gutter + r:g} {lane:g}H{tip_x:g}V{top:g}"
-        )
-        head = f"M{tip_x - 7:g} {top - 7:g}H{tip_x + 7:g}L{tip_x:g} {top + 5:g}Z"
-    else:
-        end_x, end_y = x - 1, top + grid.height / 2
-        bend = (end_x - x0) * 0.6
-        path = f"M{x0:g} {y0:g}C{x0 + bend:.1f} {y0:g} {end_x - 20:.1f} {end_y:.1f} {end_x - 4:.1f} {end_y:.1f}"
-        head = f"M{end_x - 7:.1f} {end_y - 5:.1f}L{end_x + 1:.1f} {end_y:.1f}L{end_x - 7:.1f} {end_y + 5:.1f}Z"
+    # Down the gutter and along the gap above the block, so that it crosses no other one.
+    gutter, tip_x = POOL[0] - 18, x + w / 2
+    lane = top - (grid.gap / 2 if top > TOP else 8)
+    r = min(8.0, abs(lane - y0) / 2) if abs(lane - y0) >= 1 else 0.0
+    down = 1 if lane > y0 else -1
+    path = (
+        f"M{x0:g} {y0:g}H{gutter - r:g}Q{gutter:g} {y0:g} {gutter:g} {y0 + down * r:g}V{lane - down * r:g}"
+        f"Q{gutter:g} {lane:g} {gutter + r:g} {lane:g}H{tip_x:g}V{top:g}"
+    )
+    size = {"detail": 7, "medium": 5, "small": 4}[grid.tier]
+    head = f"M{tip_x - size:g} {top - size:g}H{tip_x + size:g}L{tip_x:g} {top + size - 2:g}Z"
+    if grid.tier == "small":
+        hue = f"fine {hue}"
     yield Mark("arrow", (), f"path {hue}", path)
     yield Mark("arrow.head", (), f"path head {hue}", head)
 
@@ -192,8 +208,12 @@ def _words(scene: Scene) -> Iterator[Mark]:
     state = scene.state
     mine, others = story(scene)
     room = RIGHT - LEFT
-    yield Mark("story", (LEFT, 318), "text s13", fit(mine, room, 13), tip=mine)
-    if others:
+    first, rest = labels.broken(mine, room, 13)
+    yield Mark("story", (LEFT, 318), "text s13", first, tip=mine)
+    if rest:  # what the selected request did comes first, and as much of the others as there is room for
+        both = f"{rest} {others}".rstrip()
+        yield Mark("story.rest", (LEFT, 336), "text s13", fit(both, room, 13), tip=both)
+    elif others:
         yield Mark("story.others", (LEFT, 336), "text s12 soft", fit(others, room, 12), tip=others)
     free = len(state.free)
     if free:

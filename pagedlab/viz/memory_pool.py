@@ -244,7 +244,8 @@ def _small(scene: Scene, grid: Grid, block_id: int, turn: int | None) -> Iterato
         who = scene.selected if mine else owners[0]
         hue, name = scene.hue(who), scene.names[who]
         new = [o for b, o in state.written if b == block_id]
-        yield from bar(id, (x + 1, y + 1, w - 2, h - 2), _fill_of(scene, block_id), state.block_size, new, hue, "dim")
+        fill, size = _fill_of(scene, block_id), state.block_size
+        yield from bar(id, (x + 1, y + 1, w - 2, h - 2), fill, size, new, hue, "dim", outline="over sharp fine")
         yield Mark(
             f"{id}.owner.{who}",
             (x + w / 2, y + h / 2 + 3),

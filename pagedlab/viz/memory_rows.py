@@ -121,12 +121,17 @@ def _tokens(
                 continue
             text, ink = texts[position], hue
             slot = scene.pool.slots[block_id][offset]
-            if state.edited and (slot is None or slot.text != text or slot.position != position):
-                # The model reads what lies there, whoever wrote it.
+            foreign = state.edited and (slot is None or slot.text != text or slot.position != position)
+            if foreign:  # the model reads what lies there, whoever wrote it
                 text, ink = ("?", hue) if slot is None else (slot.text, scene.hue(slot.request_id))
             whole = labels.token(text)
             shown = fit(whole, slot_w - 6, font, mono=True)
             yield Mark(f"token.{request_id}.{position}", place, f"cell {ink}")
+            if foreign:
+                by = "nobody" if slot is None else scene.names[slot.request_id]
+                tip = f"Not {scene.names[request_id]}'s own: {by} wrote here"
+                around = (place[0] - 2.5, place[1] - 2.5, slot_w + 5, slot_h + 5)  # seen beside "written in this step"
+                yield Mark(f"foreign.{request_id}.{position}", around, "over alarm", tip=tip)
             yield Mark(
                 f"token.{request_id}.{position}.t",
                 (place[0] + slot_w / 2, place[1] + slot_h / 2 + font * 0.36),
@@ -243,14 +248,17 @@ def table_marks(scene: Scene, rows: Rows) -> Iterator[Mark]:
         tall = h >= 40
         lift = 4 if tall else 0
         big = "s15" if h >= 30 else "s12"
-        yield Mark(f"table.{logical}.n", (x + 16, middle - lift), f"text mono semi soft mid {big}", str(logical))
-        yield Mark(f"table.{logical}.to", (x + 30, middle - lift), "text soft s13", "→")
-        yield Mark(f"table.{logical}.p", (x + 48, middle - lift), f"text mono bold {big}", f"#{block_id}")
+        # Where it all has to stand in one line, it moves to the left.
+        at = (16, 30, 48) if tall else (13, 23, 39)
+        yield Mark(f"table.{logical}.n", (x + at[0], middle - lift), f"text mono semi soft mid {big}", str(logical))
+        yield Mark(f"table.{logical}.to", (x + at[1], middle - lift), "text soft s13", "→")
+        yield Mark(f"table.{logical}.p", (x + at[2], middle - lift), f"text mono bold {big}", f"#{block_id}")
         if tall or shared > 1 or scene.swapped:
             ref = f"ref_cnt {shared}" if tall else f"×{shared}"
             if scene.swapped:
                 ref = "CPU memory" if tall else "CPU"
-            place = (x + 10, y + h / 2 + 16) if tall else (x + 78, middle - 1)
+            beside = x + at[2] + width(f"#{block_id}", 15 if big == "s15" else 12, mono=True) + 3
+            place = (x + 10, y + h / 2 + 16) if tall else (beside, middle - 1)
             yield Mark(f"table.{logical}.ref", place, "text s9 " + ("bold" if shared > 1 else "soft"), ref)
         yield Mark(
             f"table.{logical}.fill",

@@ -33,6 +33,8 @@ class _Told:
     finished: str = ""
     freed: ev.BlocksFreed | None = None
     edited: ev.TableEdited | None = None
+    wrote_over: ev.SlotWritten | None = None  # another request's, in the same slot and step
+    lost: ev.SlotWritten | None = None  # what another request wrote over this one's
 
 
 def narrate(events: Sequence[ev.Event], state: MemoryState, selected: str | None = None) -> dict[str | None, str]:
@@ -44,11 +46,15 @@ def narrate(events: Sequence[ev.Event], state: MemoryState, selected: str | None
     told: dict[str, _Told] = {}
     evicted: list[int] = []
     general = []
+    written: dict[tuple[int, int], ev.SlotWritten] = {}
     for e in events:
         if isinstance(e, ev.BlockEvicted):
             evicted.append(e.block_id)  # the next allocation is the reason
         elif isinstance(e, ev.PrefixCacheReset):
             general.append("The prefix cache was reset: no block can be found by its content any more.")
+        elif isinstance(e, ev.CopyOnWriteSwitched):
+            off = "off: whoever writes into a shared block overwrites what the others have there"
+            general.append(f"You switched copy-on-write {'on again' if e.on else off}.")
         for moved in getattr(e, "request_ids", ()):  # a whole group is swapped at once
             _take(told.setdefault(moved, _Told()), e)
         if isinstance(e, ev.RequestForked):
@@ -58,6 +64,11 @@ def narrate(events: Sequence[ev.Event], state: MemoryState, selected: str | None
         if request_id is None:
             continue
         part = told.setdefault(request_id, _Told())
+        if isinstance(e, ev.SlotWritten):
+            before = written.get((e.block_id, e.offset))
+            if before and before.request_id != request_id:  # only after an edit by hand
+                part.wrote_over, told[before.request_id].lost = before, e
+            written[e.block_id, e.offset] = e
         if isinstance(e, ev.BlocksAllocated):
             part.new += e.block_ids
             part.evicted += evicted
@@ -137,6 +148,13 @@ def _tell(name: str, part: _Told, state: MemoryState, request_id: str, brief: bo
     if part.written:
         short = brief or bool(part.copies)
         said.append(_briefly(name, part) if short else _written(name, part, state, request_id))
+    if part.wrote_over:
+        e = part.wrote_over
+        said.append(f"That was {names(state.requests)[e.request_id]}'s slot: its {quoted(e.text)} is overwritten.")
+    if part.lost:
+        e = part.lost
+        other = names(state.requests)[e.request_id]
+        said.append(f"Then {other} wrote {quoted(e.text)} over it: from now on {name} reads {other}'s K and V there.")
     if part.evicted:
         said.append(f"What the prefix cache kept in {_blocks(part.evicted)} is lost.")
     if part.preempted:
@@ -202,7 +220,7 @@ def _written(name: str, part: _Told, state: MemoryState, request_id: str) -> str
         if part.new:
             return (
                 f"{name}'s last block was full, so it got #{first.block_id} from {_queue(state)}; "
-                f"{quoted(first.text)} went into its slot {first.offset}."
+                f"{quoted(first.text)} went there, at offset {first.offset}."
             )
         room = size - 1 - first.offset
         left = (
@@ -210,7 +228,7 @@ def _written(name: str, part: _Told, state: MemoryState, request_id: str) -> str
             if room
             else "Now the block is full; no block was asked for yet"
         )
-        return f"{name} wrote {quoted(first.text)} into #{first.block_id}, slot {first.offset}. {left}."
+        return f"{name} wrote {quoted(first.text)} into #{first.block_id} at offset {first.offset}. {left}."
     what = "Prefill" if first.position < prompt else "Recomputing"
     chunk = last.position + 1 < prompt or (0 < first.position < prompt and not part.hits)
     of = (

@@ -1,4 +1,4 @@
-"""The code pane: the lines of the function that did what this step shows."""
+"""The code pane: the function that did what this step shows, and in it the lines that did it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from pagedlab.trace.events import Event
 from pagedlab.viz import panes
+from pagedlab.viz.pane_code_lines import doing
 from pagedlab.viz.panes import Part
 
 AROUND = 2  # lines shown in front of the function and behind it
@@ -32,10 +33,11 @@ def pane(events: Sequence[Event], chosen: str | None) -> list[Part]:
     names = [" ".join(pair) for pair in pairs]
     chosen = chosen if chosen in names else names[0]
     shown = [(name, kind.replace("_", " "), name == chosen) for name, (kind, _) in zip(names, pairs, strict=True)]
-    return [panes.buttons(*shown), source_part(chosen.split(" ", 1)[1])]
+    kind, source = chosen.split(" ", 1)
+    return [panes.buttons(*shown), source_part(source, kind)]
 
 
-def source_part(source: str) -> Part:
+def source_part(source: str, kind: str) -> Part:
     """``source``: "module:qualified.name", as events have it. Only pagedlab's own modules, and those that this process
     has loaded already (a learner's part), are looked into: a trace from elsewhere must not import anything."""
     module_name, _, qualname = source.partition(":")
@@ -46,13 +48,23 @@ def source_part(source: str) -> Part:
             thing = importlib.import_module(module_name)
         for name in qualname.split("."):
             thing = getattr(thing, name)
-        lines, first = inspect.getsourcelines(inspect.unwrap(thing))
-        whole = inspect.getsource(inspect.getmodule(thing)).splitlines() if module_name != "__main__" else []
-    except (ImportError, AttributeError, KeyError, OSError, TypeError):
+        named = inspect.unwrap(thing)
+        found, marked = doing(named, kind)
+        lines, first = inspect.getsourcelines(found)
+    except (ImportError, AttributeError, KeyError, OSError, TypeError, SyntaxError):
         return panes.text(f"{qualname} of {module_name} did it; its source is not here.")
-    marked = range(first, first + min(len(lines), MOST))
-    title = f"{module_name.replace('.', '/')}.py · {qualname} · line {first}"
-    if not whole:  # a cell of a notebook
-        return panes.code(title.replace("__main__.py", "this notebook"), first, [x.rstrip("\n") for x in lines], marked)
-    start, stop = max(1, marked.start - AROUND), min(len(whole) + 1, marked.stop + AROUND)
-    return panes.code(title, start, whole[start - 1 : stop - 1], marked)
+    file = "this notebook" if found.__module__ == "__main__" else found.__module__.replace(".", "/") + ".py"
+    by = "" if found is named else f", called by {qualname}"
+    which = f"line {marked[0]}" if marked else f"line {first} on (which of its lines did it is not known)"
+    title = f"{file} · {found.__qualname__}{by} · {which}"
+    start, last = first, first + len(lines) - 1
+    own = range(first, last + 1)
+    if found.__module__ != "__main__":  # of a cell only the function itself is known
+        whole = inspect.getsource(inspect.getmodule(found)).splitlines()
+        start, last = max(1, start - AROUND), min(len(whole), last + AROUND)
+        lines = whole[start - 1 : last]
+    if len(lines) > MOST:  # a window around what did it
+        middle = (marked[0] if marked else first) - start
+        skip = max(0, min(middle - MOST // 3, len(lines) - MOST))
+        start, lines = start + skip, lines[skip : skip + MOST]
+    return panes.code(title, start, [line.rstrip("\n") for line in lines], marked or own)

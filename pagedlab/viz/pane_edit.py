@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pagedlab.errors import PagedlabError
@@ -43,6 +43,33 @@ def grab_pane(state: MemoryState, selected: str | None, at_end: bool, can_undo: 
         parts.append(panes.text("The past cannot be edited. Go to the last step, or branch here."))
     else:
         parts.append(panes.text("Select a running request: only what is in memory can be pointed elsewhere."))
+    return [*parts, *_consequences(state, can_undo)]
+
+
+def cow_pane(state: MemoryState, at_end: bool, can_undo: bool) -> list[Part]:
+    """Copy-on-write off and on (the paper's era), undo, and which rules of memory are broken now."""
+    shared = [
+        f"#{table[-1]} of {request_id}"
+        for request_id, table in state.tables.items()
+        if state.ref_cnt[table[-1]] > 1 and state.requests[request_id].num_computed_tokens % state.block_size
+    ]
+    if state.copy_on_write:
+        says = "On: whoever is about to write into a block that others hold too gets a copy of it first."
+    else:
+        says = "Off: nobody gets a copy. Whoever writes last into a shared block has overwritten the others."
+    parts = [panes.text(says)]
+    if shared:
+        parts.append(panes.text(f"Shared now, with room to write into: {labels.listed(shared)}."))
+    if at_end:
+        switch = ("switch off", "Switch copy-on-write off", False)
+        parts.append(panes.buttons(switch if state.copy_on_write else ("switch on", "Switch it on again", False)))
+    else:
+        parts.append(panes.text("The past cannot be edited. Go to the last step, or branch here."))
+    return [*parts, *_consequences(state, can_undo)]
+
+
+def _consequences(state: MemoryState, can_undo: bool) -> list[Part]:
+    parts = []
     if can_undo:
         parts.append(panes.buttons(("undo", "Undo the edit and the steps since", False)))
     rules = broken(state)
@@ -56,14 +83,26 @@ def grab_pane(state: MemoryState, selected: str | None, at_end: bool, can_undo: 
     return parts
 
 
-def branch_pane(state: MemoryState, config: dict[str, Any], position: int, result: list[Part], branched: bool):
-    """What to change, and (once it ran) how the two runs compare."""
+ONE_MORE = "one more request"
+
+
+def branch_pane(
+    state: MemoryState,
+    config: dict[str, Any],
+    position: int,
+    prompts: Sequence[str],
+    result: list[Part],
+    branched: bool,
+) -> list[Part]:
+    """What to change, and (once it ran) how the two runs compare. ``prompts``: the requests whose prompts can be
+    replaced."""
     known = [name for name in KNOBS if name in config and (name != "preemption" or config.get("era") == "paper")]
     now = {name: config["num_blocks"] if name == "num_gpu_blocks_override" else config[name] for name in known}
     fields = [
         panes.field("knob", "Knob", "(none)", ["(none)", *(f"{name} (now {now[name]})" for name in known)]),
         panes.field("value", "becomes", ""),
-        panes.field("prompt", "One more prompt", "", wide=True),
+        panes.field("whose", "Prompt of", ONE_MORE, [ONE_MORE, *(f"{r}, instead of its own" for r in prompts)]),
+        panes.field("prompt", "reads", "", wide=True),
     ]
     if len(state.running) > 1:
         fields.append(panes.field("victim", "Next victim", "(none)", ["(none)", *state.running]))
@@ -88,7 +127,11 @@ def changes(values: dict[str, str]) -> dict[str, Any]:
             kind = "true or false" if knob == "enable_prefix_caching" else "a number"
             raise PagedlabError(f"{knob} cannot become {values.get('value')!r}; give {kind}.") from None
     if values.get("prompt", "").strip():
-        asked["prompt"] = values["prompt"].strip()
+        whose, prompt = values.get("whose", ONE_MORE), values["prompt"].strip()
+        if whose == ONE_MORE:
+            asked["prompt"] = prompt
+        else:
+            asked["replace"] = {whose.removesuffix(", instead of its own"): prompt}
     if values.get("victim", "(none)") != "(none)":
         asked["victim"] = values["victim"]
     if not asked:
@@ -114,8 +157,28 @@ def run_on(driver: Any, at: int, asked: dict[str, Any], progress: Callable[[int,
     where = (
         f"Memory is not the same from step {found.first} on." if found.first else "Memory is the same at every step."
     )
-    said = labels.listed(f"{name}: {value}" for name, value in asked.items())
     rows = [[name, *("–" if value is None else value for value in pair)] for name, *pair in found.rows]
     rows.sort(key=lambda row: row[1] == row[2])
+    rows = [*_answers(same.state(), branch.state()), *rows]
     branch.seek(min(at, branch.num_steps))
-    return branch, [panes.text(f"Changed: {said}. {where}"), panes.table(["", "as it was", "changed"], rows)]
+    return branch, [panes.text(f"Changed: {_said(asked)}. {where}"), panes.table(["", "as it was", "changed"], rows)]
+
+
+def _said(asked: dict[str, Any]) -> str:
+    said = [f"{name}: {value}" for name, value in asked.items() if name != "replace"]
+    said += [f"{request_id}'s prompt: {prompt}" for request_id, prompt in asked.get("replace", {}).items()]
+    return labels.listed(said)
+
+
+def _answers(one: MemoryState, two: MemoryState) -> list[list[str]]:
+    """What each request's answer has come to in both runs, where it is not the same."""
+    rows = []
+    for request_id in dict.fromkeys([*one.requests, *two.requests]):
+        texts = []
+        for state in (one, two):
+            request = state.requests.get(request_id)
+            said = "".join(request.texts[request.num_prompt_tokens :]) if request else "–"
+            texts.append(labels.clip(labels.printable(said.replace("\\n", "↵")).strip() or "–", 60))
+        if texts[0] != texts[1]:
+            rows.append([f"{request_id} said", *texts])
+    return rows

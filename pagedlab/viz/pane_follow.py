@@ -99,12 +99,12 @@ def find_pane(trace: Trace, state: MemoryState, asked: str) -> list[Part]:
                 rows.append((labels.token(word), request_id, position, *place, steps.get((request_id, position), "–")))
     if not rows:
         return [*parts, panes.text(f"No token here has “{asked.strip()}” in it.")]
-    head = ["token", "request", "position", "logical", "physical", "slot", "written in step"]
+    head = ["token", "request", "position", "logical", "physical", "offset", "written in step"]
     return [*parts, panes.table(head, rows[:MOST]), *_jumps(row[-1] for row in rows if row[-1] != "–")]
 
 
 def _place(state: MemoryState, request_id: str, position: int) -> tuple[str, str, str]:
-    """Logical block, physical block and slot."""
+    """Logical block, physical block and offset."""
     logical, offset = divmod(position, state.block_size)
     in_cpu = request_id in state.cpu.tables
     table = (state.cpu if in_cpu else state).tables.get(request_id, [])

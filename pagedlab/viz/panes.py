@@ -12,9 +12,9 @@ def text(words: str, alarm: bool = False) -> Part:
     return {"kind": "text", "text": words, "alarm": alarm}
 
 
-def code(title: str, first: int, lines: Sequence[str], marked: range) -> Part:
+def code(title: str, first: int, lines: Sequence[str], marked: Sequence[int]) -> Part:
     """Lines of a file, the first of which is number ``first``; those whose numbers are in ``marked`` stand out."""
-    return {"kind": "code", "title": title, "first": first, "lines": list(lines), "marked": [marked.start, marked.stop]}
+    return {"kind": "code", "title": title, "first": first, "lines": list(lines), "marked": sorted(marked)}
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> Part:

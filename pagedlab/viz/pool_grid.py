@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 IDEAL = (84.0, 62.0)
 MOST_SMALL = 512  # beyond that a cell stands for several blocks
@@ -39,6 +40,7 @@ class Grid:
         )
 
 
+@lru_cache(maxsize=64)
 def pool_grid(num_blocks: int, box: tuple[float, float, float, float]) -> Grid:
     """Lay ``num_blocks`` out in ``box`` (x, y, width, height)."""
     x, y, w, h = box

@@ -30,7 +30,7 @@ def prefix_hits(
     and without one the box takes token ids. Raises PagedlabError for what holds no trace, and for text that cannot be
     encoded.
     """
-    tokenizer = getattr(what, "tokenizer", None)
+    tokenizer = getattr(getattr(what, "llm", what), "tokenizer", None)  # an engine's, or that of a driver's engine
     return PrefixHits(PrefixLab(as_driver(what), prompt, encode or (tokenizer.encode if tokenizer else None)))
 
 

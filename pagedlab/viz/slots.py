@@ -18,7 +18,7 @@ def outlines(
 ) -> Iterator[Mark]:
     """One outline around neighbouring slots that were written in this step."""
     first = last = None
-    for offset in [*sorted(new), None]:
+    for offset in [*sorted(set(new)), None]:  # twice where one was overwritten
         if first is not None and (offset != last + 1 or offset % per_line == 0):
             line, column = divmod(first, per_line)
             w = (last - first + 1) * (slot[0] + gap[0]) - gap[0]
@@ -32,7 +32,14 @@ def outlines(
 
 
 def bar(
-    id: str, box: tuple[float, float, float, float], filled: int, size: int, new: Sequence[int], hue: str, dim: str
+    id: str,
+    box: tuple[float, float, float, float],
+    filled: int,
+    size: int,
+    new: Sequence[int],
+    hue: str,
+    dim: str,
+    outline: str = "over sharp",
 ) -> Iterator[Mark]:
     """Slots too narrow to draw one by one: the part that is filled, and hatching for the rest."""
     x, y, w, h = box
@@ -44,4 +51,4 @@ def bar(
     if new:
         first, last = min(new), max(new) + 1
         left = x + w * first / size
-        yield Mark(f"{id}.new", (left, y, max(2.0, w * (last - first) / size), h), "over sharp")
+        yield Mark(f"{id}.new", (left, y, max(2.0, w * (last - first) / size), h), outline)

@@ -14,6 +14,7 @@ from pagedlab.viz.marks import Mark
 LEFT, RIGHT = 60.0, 936.0
 TOP, BOTTOM = 390.0, 500.0
 MOST_ROWS = 50  # two pixels each
+LETTER = 4.4  # the lowest row that has room for one
 
 
 def columns(num_steps: int, live: bool) -> int:
@@ -52,7 +53,7 @@ def marks(history: History, num_columns: int) -> list[Mark]:
     if not rows:
         return [*out, Mark("time.row.0", (LEFT, TOP, RIGHT - LEFT, 8), "card track")]
     pitch = min(10.0, (BOTTOM - TOP) / len(rows))
-    height = pitch - (2 if pitch >= 7 else 1 if pitch >= 4 else 0.3)
+    height = pitch - (2 if pitch >= 9 else 1 if pitch >= 4 else 0.3)
     every = math.ceil(8.0 / pitch)  # not every row has room for its number
     names, hues = labels.names(history.state.requests), labels.family_hues(history.state.requests)
     groups: dict[tuple[str, int], list[list[tuple[int, float]]]] = {}
@@ -73,7 +74,7 @@ def marks(history: History, num_columns: int) -> list[Mark]:
             out.append(Mark(id, (left, y, right - left, height), f"cell sharp c{hues[run.owner]}"))
             # Neighbouring rows that tell the same story share a letter where each is too low for one.
             group = groups.setdefault((run.owner, run.first), [])
-            if group and group[-1][-1][0] == i - 1 and height < 7:
+            if group and group[-1][-1][0] == i - 1 and height < LETTER:
                 group[-1].append((i, right))
             else:
                 group.append([(i, right)])
@@ -81,9 +82,11 @@ def marks(history: History, num_columns: int) -> list[Mark]:
         for part in parts:
             left, room = x_of(first - 1, num_columns), min(right for _, right in part)
             tall = (len(part) - 1) * pitch + height
-            if tall >= 7 and room - left >= width(names[owner], 8, bold=True) + 6:
-                y = TOP + part[0][0] * pitch + tall / 2 + 3
-                out.append(Mark(f"run.{rows[part[0][0]][0]}.{first}.t", (left + 3, y), "text s8 bold on", names[owner]))
+            small = tall < 7.5
+            if tall >= LETTER and room - left >= width(names[owner], 8, bold=True) + 6:
+                y = TOP + part[0][0] * pitch + tall / 2 + (2.4 if small else 3)
+                cls = f"text {'s6' if small else 's8'} bold on"
+                out.append(Mark(f"run.{rows[part[0][0]][0]}.{first}.t", (left + 3, y), cls, names[owner]))
     return out
 
 

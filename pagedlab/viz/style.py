@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+NUM_HUES = 8  # --c0 to --c7 in the style sheet
 STATIC = Path(__file__).parent / "static"
 
 
@@ -32,6 +33,12 @@ def _sheet() -> tuple[dict[str, str], list[tuple[frozenset[str], dict[str, str]]
 def palette(theme: str) -> dict[str, str]:
     """Colours by name (without the dashes), for theme "light" or "dark"."""
     return {name.removeprefix("--"): _themed(value, theme) for name, value in _sheet()[0].items()}
+
+
+def middle_hue(i: int) -> str:
+    """The colour halfway between hue ``i`` on a light and on a dark page."""
+    both = [bytes.fromhex(palette(theme)[f"c{i}"].removeprefix("#")) for theme in ("light", "dark")]
+    return "#" + "".join(f"{(a + b) // 2:02x}" for a, b in zip(*both, strict=True))
 
 
 def _themed(value: str, theme: str) -> str:

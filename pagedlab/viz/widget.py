@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import anywidget
 import traitlets
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, whole
 from pagedlab.viz.marks import Mark, Picture, diff, picture
 from pagedlab.viz.panes import Part
 from pagedlab.viz.style import STATIC
@@ -61,6 +61,8 @@ class Lab(anywidget.AnyWidget):
         self._sent: OrderedDict[tuple[int, str | None], tuple[Any, Picture]] = OrderedDict()
         self._strip: tuple[int, Picture] = (0, {})
         self._set_back = False  # since the last message
+        self._told: tuple[int, str | None] | None = None  # where the front end is, as far as both sides know
+        self._heard: int | None = None  # the number of the last message from there
         self._open_pane: str | None = None
         super().__init__()
         self.on_msg(self._receive)
@@ -103,7 +105,8 @@ class Lab(anywidget.AnyWidget):
 
     @property
     def shares(self) -> Any:
-        """Labs that show the same object here are told when one of them has changed it."""
+        """Labs that show the same object here are told when one of them has changed it, or moved a cursor that they
+        share."""
         return self
 
     def move(self, position: int) -> None:
@@ -155,7 +158,7 @@ class Lab(anywidget.AnyWidget):
 
     def forward(self, steps: int = 1) -> int:
         """Go on; where a live run ends, the engine runs. Returns how many steps were possible."""
-        done = 0
+        done, steps = 0, whole(steps, "steps")
         while done < steps and self.can_step:
             self.move(self.position + 1)
             done += 1
@@ -163,13 +166,14 @@ class Lab(anywidget.AnyWidget):
         return done
 
     def back(self, steps: int = 1) -> int:
-        done = min(steps, self.position)
+        done = max(0, min(whole(steps, "steps"), self.position))
         self.move(self.position - done)
         self.show()
         return done
 
     def seek(self, position: int) -> None:
         """Jump to a known step. Raises PagedlabError for another."""
+        position = whole(position, "A step")
         if not 0 <= position <= self.num_steps:
             raise PagedlabError(f"There is no step {position}; recorded are 0 to {self.num_steps}.")
         self.move(position)
@@ -181,8 +185,7 @@ class Lab(anywidget.AnyWidget):
 
     def refresh(self) -> None:
         """Show what was added to the run since (a new prompt, say). A cell that ran does this by itself."""
-        if self.grown():
-            self.show()
+        self._keep_up()
 
     def svg(self, theme: str = "light") -> str:
         """The picture as an SVG document that needs nothing else."""
@@ -213,17 +216,24 @@ class Lab(anywidget.AnyWidget):
         if have is None and self._sent:
             have = next(reversed(self._sent))
         self.send(self._message(have))
-        for lab in list(_open):  # other labs of the same run see that it grew
-            if lab is not self and lab.shares is self.shares:
-                lab._refresh_if_grown()
+        self._tell_others()
 
     def show_pane(self, parts: list[Part]) -> None:
         """Fill the open pane."""
-        self.send({"pane": {"id": self._open_pane, "parts": parts}})
+        self.send({"pane": {"id": self._open_pane, "parts": parts}, "heard": self._heard})
 
-    def _refresh_if_grown(self) -> None:
-        if self.grown():
+    def _tell_others(self) -> None:
+        """Other labs of the same run see that it grew, and those with the same cursor go where it is."""
+        for lab in list(_open):
+            if lab is not self and lab.shares is self.shares:
+                lab._keep_up()
+
+    def _keep_up(self) -> None:
+        """Send what happened without the front end: the run grew, or somebody else moved the cursor."""
+        if self._told is not None and (self.grown() or self._told != (self.position, self.selected)):
             self.send(self._message(next(reversed(self._sent), None)))
+            if self._open_pane is not None:
+                self.show_pane(self.pane(self._open_pane))
 
     def read_on_and_clear(self) -> None:
         """Read on; where the run was set back, forget what was sent."""
@@ -250,6 +260,7 @@ class Lab(anywidget.AnyWidget):
         key = (self.position, self.selected)
         self._sent[key] = (self.stamp(self.position), marks)
         self._sent.move_to_end(key)
+        self._told = key
         while len(self._sent) > KEPT_PICTURES:
             self._sent.popitem(last=False)
         words = {"next": "Next step", "verdict": "", "question": "", "say": self.title(), "over": "End"} | self.words()
@@ -265,6 +276,7 @@ class Lab(anywidget.AnyWidget):
             "run": {"steps": self.num_steps, "live": getattr(self, "live", False), "over": over},
             "strip": self._strip_message(whole),
             "panes": self.panes(),
+            "heard": self._heard,
         }
 
     def _strip_message(self, whole: bool) -> dict[str, Any]:
@@ -278,6 +290,7 @@ class Lab(anywidget.AnyWidget):
         return {"version": self._strip[0], "base": base, **diff({} if whole else old, marks), "size": size}
 
     def _receive(self, _: Any, content: dict[str, Any], buffers: list) -> None:
+        self._heard = content.get("n")
         try:
             match content.get("do"):
                 case "show":
@@ -290,6 +303,8 @@ class Lab(anywidget.AnyWidget):
                 case "at":  # the front end has that picture: nothing is sent
                     self.choose(content["selected"])
                     self.move(min(int(content["position"]), self.num_steps))
+                    self._told = (self.position, self.selected)
+                    self._tell_others()
                 case "point":
                     self.point(str(content["id"]))
                 case "whole":
@@ -306,7 +321,7 @@ class Lab(anywidget.AnyWidget):
             said = (
                 str(error) if isinstance(error, PagedlabError) else f"The step failed. {type(error).__name__}: {error}"
             )
-            self.send({"error": said})
+            self.send({"error": said, "heard": self._heard})
 
 
 _open: weakref.WeakSet[Lab] = weakref.WeakSet()
@@ -321,4 +336,4 @@ def _keep_fresh(lab: Lab) -> None:
     shell = get_ipython()
     if shell is not None and id(shell) not in _watching:
         _watching.add(id(shell))
-        shell.events.register("post_run_cell", lambda *_: [one._refresh_if_grown() for one in list(_open)])
+        shell.events.register("post_run_cell", lambda *_: [one._keep_up() for one in list(_open)])

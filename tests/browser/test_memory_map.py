@@ -142,7 +142,7 @@ def test_a_chip_selects_and_a_block_predicts(live):
     lab_page, lab = live
     page = lab_page.page
     lab.wait(1)
-    assert lab.words() == "Where will its K and V go? Click a block."
+    assert re.fullmatch("Where will the K and V of “.+” go\\? Click a block.", lab.words())
     lab.root.locator('[data-id="block.5"]').click()
     page.wait_for_function("() => document.querySelector('.pagedlab .ask').textContent.includes('#5')")
     lab.press("step")

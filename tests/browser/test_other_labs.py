@@ -188,3 +188,60 @@ def test_the_kernel_lab(jupyter, lab_page, artifacts):
     lab.select("3")
     check()
     keep_pictures(jupyter, lab_page, artifacts, "kernel", notebook)
+
+
+SIDES = """\
+from pagedlab.kv import BlockPool
+from pagedlab.parity.side_by_side import golden, side_by_side
+from pagedlab.viz import step_both
+class AllToTheTail(BlockPool):
+    def free_blocks(self, ordered_blocks):
+        blocks = list(ordered_blocks)
+        for block in blocks:
+            block.ref_cnt -= 1
+        self.free_block_queue.append_n([b for b in blocks if b.ref_cnt == 0])
+"""
+
+
+def test_vllm_side_by_side(jupyter, lab_page, artifacts):
+    """Each picture is compared with what Python draws, which tests/viz compares with both runs themselves."""
+    made = {}
+    exec(SIDES + "both = side_by_side(golden('sched-02'))", made)
+    lab = made["step_both"](made["both"], step=0)
+    lab_page.open(jupyter.notebook("both.ipynb", SIDES + "step_both(side_by_side(golden('sched-02')), step=0)"))
+    lab_page.run_all()
+    page = Lab(lab_page, "Side by side")
+
+    def check():
+        drawn = {m.id: [m.cls, m.text if m.cls.startswith("text") else ""] for m in [*lab.marks(), *lab.strip().marks]}
+        seen = page.page.evaluate(MARKS)
+        assert seen.pop("step")[1] == f"step {lab.position} of {lab.num_steps}"  # which the front end writes
+        drawn.pop("step")
+        assert seen == drawn
+        if lab.position:  # and what is drawn is what vLLM recorded
+            step = made["both"].theirs[lab.position - 1]
+            if step["free"]:
+                assert seen[f"0.block.{step['free'][0]}.turn"][1] == "next"
+            assert not any(id.endswith(".differs") for id in seen)
+
+    check()
+    for position in range(1, lab.num_steps + 1):
+        lab.forward()
+        page.key("ArrowRight", position)
+        check()
+    for position in range(lab.num_steps - 1, -1, -1):
+        lab.back()
+        page.key("ArrowLeft", position)
+        check()
+    page.key("End", lab.num_steps)
+    strip = page.root.locator(".strip-hit")
+    box = strip.bounding_box()
+    lab_page.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait(lab.num_steps // 2)
+    wrong = SIDES + "both = side_by_side(golden('sched-02'), block_pool=AllToTheTail)\n"
+    wrong += "step_both(both, names=('vLLM', 'wrong order'))"
+    keep_pictures(jupyter, lab_page, artifacts, "side-by-side", jupyter.notebook("wrong.ipynb", wrong))
+    page.root.locator("[data-do=more]").click()
+    page.root.locator("[data-pane=differences]").click()
+    page.root.locator("[data-act]").nth(2).click()
+    assert lab_page.page.locator("[data-id$='.differs']").count()

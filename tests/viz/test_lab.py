@@ -1,14 +1,17 @@
 """The lab without a browser: what it sends, what it does when told, and that it needs no front end."""
 
+import dataclasses
 import json
+import random
 
 import nbformat
 import pytest
 from runs import crowded, recorded_run
 
-from pagedlab.engine import LLM, SamplingParams
+from pagedlab.engine import LLM, EngineDriver, SamplingParams
 from pagedlab.errors import PagedlabError
-from pagedlab.trace import Trace, TraceDriver, save
+from pagedlab.trace import Trace, TraceDriver, replay, save
+from pagedlab.trace import events as ev
 from pagedlab.viz import memory_layout, strip
 from pagedlab.viz.lab import MemoryMap, memory_map
 from pagedlab.viz.marks import picture
@@ -102,7 +105,7 @@ def test_a_prompt_added_in_another_cell_appears_and_the_step_after_it_takes_its_
     lab = memory_map(llm)
     end = FrontEnd(lab)
     llm.add_request("abc", params(2))
-    lab._refresh_if_grown()
+    lab._keep_up()
     end.check()
     assert any(id.startswith("chip.B") for id in end.pictures[end.at])
     end.show(2)
@@ -136,6 +139,70 @@ def test_two_labs_of_one_run_both_see_it_grow():
     ends[1].check()
     ends[1].show(2)
     ends[1].check()
+
+
+@pytest.mark.parametrize("kind", ["memory map", "prefix hits"])
+def test_two_labs_of_one_driver_go_through_the_run_together(kind):
+    from pagedlab.viz.prefix_lab import PrefixLab
+
+    llm = tiny()
+    llm.add_request("hello you", params(8))
+    driver = EngineDriver(llm)
+    one = memory_map(driver)
+    two = memory_map(driver) if kind == "memory map" else PrefixLab(driver, [1, 2, 3], None)
+    end, told = FrontEnd(one), []
+    two.send = lambda message, buffers=None: told.append((message["position"], message["run"]["steps"]))
+    end.show(2)
+    end.show(3)
+    assert told == [(2, 2), (3, 3)]
+    one._receive(None, {"do": "at", "position": 1, "selected": "A", "n": 5}, [])  # a step that was seen: no answer
+    assert told[2:] == [(1, 3)] and two.position == 1
+    two._receive(None, {"do": "show", "position": 4, "selected": None, "have": None}, [])
+    assert end.at[0] == 4 and llm.step_count == 4
+    end.check()
+    driver.seek(2)  # a cell moves it; labs look after each cell
+    one._keep_up()
+    assert end.at[0] == 2
+    before = len(told)
+    two._keep_up(), two._keep_up()
+    assert len(told) == before + 1
+
+
+def test_every_message_says_what_was_the_last_one_heard():
+    lab = memory_map(crowded())
+    assert lab.get_state("picture")["picture"]["heard"] is None
+    sent = []
+    lab.send = lambda message, buffers=None: sent.append(message["heard"])
+    lab._receive(None, {"do": "show", "position": 2, "selected": "A", "have": None, "n": 7}, [])
+    lab._receive(None, {"do": "pane", "id": "code", "n": 8}, [])
+    lab._receive(None, {"do": "show", "position": 2, "selected": "Z", "have": None, "n": 9}, [])
+    assert sent == [7, 8, 9]
+
+
+def test_a_request_that_arrives_later_can_be_selected_and_the_lab_opens_where_it_does():
+    for name in ("C", "D"):
+        lab = memory_map(crowded(), select=name)
+        lab.get_state("picture"), lab.text(), lab.svg(), [lab.pane(id) for id in lab.panes()]
+        assert lab.selected == name and name in lab.state.requests
+        lab.back()
+        assert name not in lab.state.requests and f"WHAT {name} SEES" not in lab.svg()
+    lab = memory_map(crowded(), select="D", step=1)
+    assert lab.position == 1
+
+
+@pytest.mark.parametrize("wrong", [1.5, "2", None], ids=repr)
+def test_a_step_that_is_no_whole_number_is_refused(wrong):
+    llm = tiny()
+    llm.add_request("hello you", params(8))
+    lab = memory_map(llm)
+    lab.forward(2)
+    calls = [lab.seek, lab.forward, lab.back, lab.driver.seek, lab.driver.branch, llm.rerun]
+    for call in calls:
+        with pytest.raises(PagedlabError, match="must be a whole number"):
+            call(wrong)
+    with pytest.raises(PagedlabError, match="from step 0 on"):
+        llm.rerun(-3)
+    assert lab.position == 3
 
 
 def test_a_step_sends_under_20_kilobytes_with_256_blocks_of_16():
@@ -174,7 +241,7 @@ def test_an_engine_without_prompts_opens_and_wakes_up():
     end = FrontEnd(lab)
     assert "No request yet" in lab.text()
     llm.add_request("hello you", params(3))
-    lab._refresh_if_grown()
+    lab._keep_up()
     end.show(1)
     end.check()
     assert end.at == (1, "A")
@@ -281,3 +348,47 @@ def test_nothing_grows_over_500_steps():
 def test_a_trace_without_a_header_is_refused_with_a_sentence():
     with pytest.raises(PagedlabError, match="broken header: config"):
         memory_map(Trace({}))
+    with pytest.raises(PagedlabError, match="broken header: config"):
+        memory_map(TraceDriver(Trace({})))
+
+
+def test_a_trace_that_contradicts_itself_is_refused_with_a_sentence():
+    trace = crowded()
+    for wrong in (
+        ev.BlocksAllocated(request_id="Z", block_ids=(replay(trace).free[0],)),
+        ev.BlocksFreed(request_id="Z", block_ids=(), to_head=(), to_tail=()),
+        ev.SlotWritten(request_id="A", token_id=1, text="x", position=500, block_id=1, offset=0),
+        ev.RequestArrived(request_id="Y", token_ids=(1, 2), texts=("a",), max_tokens=3),
+    ):
+        with pytest.raises(PagedlabError, match="trace contradicts itself: "):
+            memory_map(Trace(trace.header, [*trace.events, wrong]))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_trace_that_was_damaged_is_refused_or_shown_and_never_breaks_a_picture(seed):
+    rng, events = random.Random(seed), list(crowded().events)
+    at = rng.randrange(len(events))
+    names = [f.name for f in dataclasses.fields(events[at]) if f.name not in ("source", "reason", "device", "seconds")]
+    what = rng.choice(["drop", "double", "swap", "change", "change"])
+    if what == "drop":
+        del events[at]
+    elif what == "double":
+        events.insert(at, events[at])
+    elif what == "swap":
+        other = rng.randrange(len(events))
+        events[at], events[other] = events[other], events[at]
+    elif names:
+        name = rng.choice(names)
+        value = getattr(events[at], name)
+        other = {str: rng.choice("ABZ"), int: rng.choice([0, 1, 7, 500]), bool: True}.get(type(value), ())
+        events[at] = dataclasses.replace(events[at], **{name: other})
+    try:
+        lab = memory_map(Trace(crowded().header, events))
+    except PagedlabError as error:
+        assert "contradicts itself" in str(error)
+        return
+    for position in range(0, lab.num_steps + 1, 3):
+        lab.seek(position)
+        for selected in lab.state.requests:
+            lab.select(selected)
+            lab.text(), lab.marks(), [lab.pane(id) for id in lab.panes()]

@@ -244,3 +244,51 @@ def test_every_block_but_the_null_block_can_be_pointed_at():
         cards = {int(id.split(".")[1]): m.cls for id, m in marks.items() if re.fullmatch(r"block\.\d+", id)}
         assert {b for b, cls in cards.items() if "askable" not in cls.split()} == {0}
         assert len(cards) == scene.state.num_blocks
+
+
+def numbers(path):
+    """The corners of an arrow's path, curves taken for corners."""
+    x = y = 0.0
+    for letter, values in re.findall(r"([MHVQ])([-\d. ]+)", path):
+        place = list(map(float, values.split()))
+        x, y = (place[0], y) if letter == "H" else (x, place[0]) if letter == "V" else place[-2:]
+        yield x, y
+
+
+@pytest.mark.parametrize("num_blocks", POOLS)
+def test_the_arrow_runs_between_the_blocks_and_never_over_one(num_blocks):
+    scene = list(scenes(run_for(num_blocks, 16)))[-1]
+    scene = next(s for s in scenes(run_for(num_blocks, 16)) if s.table) if not scene.table else scene
+    marks = picture(memory_layout.marks(scene))
+    cells = [m.place for id, m in marks.items() if re.fullmatch(r"(block|cell)\.\d+", id)]
+    corners = list(numbers(marks["arrow"].text))
+    for (x0, y0), (x1, y1) in itertools.pairwise(corners[:-1]):  # the last bit goes into the block itself
+        for x, y, w, h in cells:
+            apart = max(x0, x1) <= x or min(x0, x1) >= x + w or max(y0, y1) <= y or min(y0, y1) >= y + h
+            assert apart, (corners, (x, y, w, h))
+
+
+def test_a_low_row_of_the_table_has_room_for_how_often_its_block_is_held():
+    shared = list(range(16 * 9))
+    trace = recorded_run([[*shared, 1], [*shared, 2], [*shared, 3]], block_size=16, num_blocks=600, max_tokens=2)
+    for scene in scenes(trace):
+        marks = picture(memory_layout.marks(scene))
+        for id, ref in marks.items():
+            if re.fullmatch(r"table\.\d+\.ref", id) and ref.text.startswith("×"):
+                fill = marks[id.replace(".ref", ".fill")]
+                end = ref.place[0] + labels.width(ref.text, 9.5, bold=True)
+                assert end <= fill.place[0] - labels.width(fill.text, 10.5, mono=True), (ref, fill)
+
+
+def test_a_long_sentence_goes_on_in_the_second_line():
+    trace = recorded_run([list(range(62))], block_size=4, num_blocks=40, max_tokens=2)
+    said = set()
+    for scene in scenes(trace):
+        marks = picture(memory_layout.marks(scene))
+        if "story.rest" in marks:
+            text = f"{marks['story'].text} {marks['story.rest'].text}"
+            assert text == marks["story"].tip and "…" not in text.replace(" … (", "")
+            said.add(text)
+        assert "…" not in marks["story"].text.replace(" … (", "")
+        assert "story.others" not in marks or "story.rest" not in marks
+    assert any("is finished" in text and "are free again" in text for text in said), said

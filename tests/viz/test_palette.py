@@ -95,3 +95,19 @@ def test_the_front_end_is_one_module_and_one_style_sheet_and_fetches_nothing():
         text = path.read_text(encoding="utf-8")
         for word in ("import ", "fetch(", "XMLHttpRequest", "@import", "https:", "url(http"):
             assert word not in text, (path.name, word)
+
+
+def test_charts_have_the_hues_of_the_labs_and_are_seen_on_both_themes():
+    from pagedlab.viz.charts import COLORS
+
+    assert len(COLORS) == NUM_HUES
+    for i, color in enumerate(COLORS):
+        ends = [palette(theme)[f"c{i}"] for theme in THEMES]
+        assert all(min(a, b) - 1 <= c <= max(a, b) for a, b, c in zip(*map(channels, [*ends, color]), strict=True))
+        assert min(contrast(color, palette(theme)["back"]) for theme in THEMES) >= (3 if i < 5 else 2.7), color
+    for eyes in SEEN_BY.values():
+        assert min(distance(a, b, eyes) for a, b in itertools.combinations(COLORS[:4], 2)) >= 12
+
+
+def channels(color):
+    return [int(color[i : i + 2], 16) for i in (1, 3, 5)]

@@ -1,20 +1,38 @@
-"""Two runs stepped together: what is said, what is drawn, what the buttons do."""
+"""Two runs stepped together: what is said, what is drawn, what is sent."""
 
+import dataclasses
+import json
 import xml.etree.ElementTree as ET
 
 import pytest
+from test_export import data_of
+from test_lab import FrontEnd
 
 from pagedlab.errors import PagedlabError
-from pagedlab.kv import KVCacheManager
+from pagedlab.kv import BlockPool, KVCacheManager
+from pagedlab.parity.sched_trace import FIELDS
 from pagedlab.parity.side_by_side import golden, side_by_side
+from pagedlab.trace import events as ev
+from pagedlab.trace import replay
+from pagedlab.viz import side_by_side_layout as layout
+from pagedlab.viz import step_both
 from pagedlab.viz.marks import picture
-from pagedlab.viz.side_by_side import SIZE, SideBySideLab
 
 
 class InOrder(KVCacheManager):
     def free(self, request):
         self.block_pool.free_blocks(self.req_to_blocks.pop(request.request_id))
         del self.num_cached_block[request.request_id]
+
+
+class AllToTheTail(BlockPool):
+    """A pool with the wrong free order: blocks without a hash go to the tail too."""
+
+    def free_blocks(self, ordered_blocks):
+        blocks = list(ordered_blocks)
+        for block in blocks:
+            block.ref_cnt -= 1
+        self.free_block_queue.append_n([b for b in blocks if b.ref_cnt == 0 and not b.is_null])
 
 
 @pytest.fixture(scope="module")
@@ -28,73 +46,150 @@ def broken():
 
 
 def dashed(lab):
-    return [mark.id for mark in lab._marks() if mark.cls == "over guess"]
+    return [mark.id for mark in lab.marks() if mark.cls == "over guess"]
+
+
+def after_schedule(both, step):
+    """Our side's memory in step ``step`` (from 1) when it was scheduled, by replaying its events."""
+    events = both.trace.events
+    start = next(i for i, e in enumerate(events) if isinstance(e, ev.StepStarted) and e.step == step)
+    after = (ev.SlotWritten, ev.TokenSampled, ev.StepEnded)
+    return replay(both.trace, next(i for i in range(start, len(events)) if isinstance(events[i], after)))
+
+
+def drawn_blocks(marks, side):
+    """{block: who has it or its turn}, as drawn."""
+    found = {}
+    for mark in marks.values():
+        if mark.id.startswith(f"{side}.block.") and mark.id.endswith((".who", ".turn")):
+            found[int(mark.id.split(".")[2])] = mark.text
+    return found
 
 
 def test_every_step_is_a_valid_picture_inside_its_frame(same):
-    lab = SideBySideLab(same)
-    for step in range(1, lab.num_steps + 1):
+    lab = step_both(same)
+    for step in range(lab.num_steps + 1):
         lab.seek(step)
-        marks = picture(lab._marks())
-        for mark in marks.values():
+        for mark in picture(lab.static_marks()).values():
             if mark.cls.split()[0] in ("card", "cell", "over", "top"):
                 x, y, w, h = mark.place
-                assert x >= 0 and y >= 0 and x + w <= SIZE[0] and y + h <= SIZE[1], mark
-        ET.fromstring(lab.svg("light")), ET.fromstring(lab.svg("dark"))
+                assert x >= 0 and y >= 0 and x + w <= lab.SIZE[0] and y + h <= lab.SIZE[1], mark
         assert not dashed(lab)
+    ET.fromstring(lab.svg("light")), ET.fromstring(lab.svg("dark"))
 
 
-def test_what_is_drawn_is_what_the_step_says(same):
-    lab = SideBySideLab(same, step=11)
-    text = {mark.id: mark.text for mark in lab._marks()}
-    step = same.theirs[10]
-    for side in (0, 1):
-        assert text[f"{side}.block.{step['free'][0]}.turn"] == "next"
-        for request_id, table in step["tables"].items():
-            assert any(text[f"{side}.block.{b}.who"].startswith(request_id) for b in table)
-    assert "r7 preempted" in lab.text()
+@pytest.mark.parametrize("parts", [{}, {"block_pool": AllToTheTail}])
+def test_each_side_draws_what_it_holds_at_every_step(parts):
+    both = side_by_side(golden("sched-02"), **parts)
+    lab = step_both(both)
+    for step in range(1, lab.num_steps + 1):
+        lab.seek(step)
+        marks = picture(lab.marks())
+        state = after_schedule(both, step)
+        owners = {}
+        for request_id, table in state.tables.items():
+            for block_id in dict.fromkeys(table):
+                owners.setdefault(block_id, []).append(request_id)
+        ours = drawn_blocks(marks, 1)
+        for block_id in range(1, both.header["num_blocks"]):
+            who = owners.get(block_id)
+            if who:
+                count = f"+{len(who) - 1}" if len(who) > 1 else ""
+                assert ours[block_id] in {f"{r}{count}" for r in who}
+            else:
+                turn = state.free.index(block_id)
+                assert ours[block_id] == ("next" if turn == 0 else layout.ordinal(turn + 1))
+        theirs = drawn_blocks(marks, 0)
+        for turn, block_id in enumerate(both.theirs[step - 1]["free"]):
+            assert theirs[block_id] == ("next" if turn == 0 else layout.ordinal(turn + 1))
+        for request_id, table in both.theirs[step - 1]["tables"].items():
+            assert all(theirs[b].split("+")[0] == request_id or "+" in theirs[b] for b in table)
+        assert lab.different == both.different(step - 1)
+        for field in layout.FIELDS:
+            assert ("≠" in marks[f"field.{field}"].text) == (field in lab.different)
+
+
+def test_the_lab_compares_the_fields_that_parity_compares():
+    assert sorted(layout.FIELDS) == sorted(FIELDS)
 
 
 def test_a_difference_is_outlined_said_and_counted(broken):
+    lab = step_both(broken)
     first = broken.different_steps[0] + 1
-    lab = SideBySideLab(broken, step=first - 1)
-    assert not dashed(lab) and "no difference" in lab.text()
-    lab.seek(first)
-    assert dashed(lab) and "not the same (free)" in lab.text()
-    assert f"{len(broken.different_steps)} of 98 steps differ" in lab.text()
+    assert lab.position == first == lab.first_difference
+    assert dashed(lab) and "1 of 10 fields differs: free." in lab.text()
+    lab.back()
+    assert not dashed(lab) and "The same in all 10 fields." in lab.text()
+    differ = f"{len(broken.different_steps)} of 98 steps differ"
+    assert differ in lab.text() and differ in picture(lab.marks())["strip.total"].text
+    assert lab.counts["free"] == sum("free" in broken.different(i) for i in range(98))
+    assert picture(lab.marks())["field.free.count"].text == str(lab.counts["free"])
+    bars = [mark for mark in lab.strip().marks if mark.cls == "cell rule alarm"]
+    assert len(bars) == len(broken.different_steps)
 
 
-def test_buttons_and_slider_step_and_stop_at_the_ends(broken):
-    lab = SideBySideLab(broken)
-    back, forward, slider, jump = lab.children[1].children
-    back.click()
-    assert lab.step == 1
-    forward.click()
-    assert lab.step == 2 == slider.value
-    jump.click()
-    assert lab.step == broken.different_steps[0] + 1
-    lab.seek(1000)
-    forward.click()
-    assert lab.step == lab.num_steps
-    assert lab.children[0].value == lab.svg().encode()
+def test_a_pool_with_the_wrong_free_order_shows_differences():
+    both = side_by_side(golden("sched-02"), block_pool=AllToTheTail)
+    lab = step_both(both)
+    assert both.different_steps and dashed(lab) and "free" in lab.different
+
+
+def test_a_step_sends_only_what_changed_and_it_adds_up_both_ways(broken):
+    lab = step_both(broken, step=0)
+    end = FrontEnd(lab)
+    for position in [*range(1, lab.num_steps + 1), *range(lab.num_steps - 1, -1, -1)]:
+        end.show(position)
+        assert end.pictures[end.at] == {m.id: m.to_json() for m in lab.marks()}
+        assert end.strip == {m.id: m.to_json() for m in lab.strip().marks}
+    assert max(end.sizes[1:]) < 20_000 and not end.errors
+    assert end.message["run"]["over"] == ""
+    lab.seek(lab.num_steps)
+    assert end.message["run"]["over"] == "End of the recording"
+
+
+def test_the_pane_lists_what_differs_and_goes_there(broken, same):
+    lab = step_both(broken, step=0)
+    table, buttons, *_ = lab.pane("differences")
+    assert [row[0] for row in table["rows"][1:]] == [field for field, count in lab.counts.items() if count]
+    lab.act("differences", buttons["buttons"][0][0], {})
+    assert lab.position == lab.first_difference
+    assert step_both(same).panes() == {}
 
 
 def test_a_side_that_stopped_is_drawn_empty_and_says_why(same):
-    import dataclasses
-
     stopped = dataclasses.replace(same, ours=same.ours[:5], error="RuntimeError: no")
-    lab = SideBySideLab(stopped, step=6)
+    lab = step_both(stopped, step=6)
     ET.fromstring(lab.svg())
-    assert "stopped: RuntimeError: no" in lab.text()
+    assert "pagedlab has stopped: RuntimeError: no" in lab.text()
+    assert lab.forward(3) == 3
+
+
+def test_a_large_pool_is_drawn_coarser_and_says_so(same):
+    header = dict(same.header, num_blocks=4096)
+    lab = step_both(dataclasses.replace(same, header=header), step=11)
+    marks = picture(lab.marks())
+    assert "each cell stands for 16" in marks["0.coarse"].text
+    assert not dashed(lab) and len(json.dumps(lab._message(whole=True))) < 200_000
 
 
 def test_without_a_front_end_it_is_a_picture(same):
-    data = SideBySideLab(same)._repr_mimebundle_()
-    assert ET.fromstring(data["image/svg+xml"]).get("aria-label").startswith("Two runs side by side, step 1.")
+    data, _ = step_both(same, names=("vLLM v0.32.0", "ours"))._repr_mimebundle_()
+    name = ET.fromstring(data["image/svg+xml"]).get("aria-label")
+    assert name == "vLLM v0.32.0 and ours side by side, step 1. The same in all 10 fields."
     assert "text/html" not in data
-    assert "vLLM: scheduled" in data["text/plain"]
+    assert "scheduled" in data["text/plain"]
+
+
+def test_the_saved_page_holds_every_step(broken, tmp_path):
+    lab = step_both(broken)
+    at = lab.position
+    data = data_of(lab.save_html(tmp_path / "both.html").read_text(encoding="utf-8"))
+    assert {m["position"] for m in [data["picture"], *data["recorded"]]} == set(range(99)) and lab.position == at
+    texts = {mark[0]: mark[3] for mark in data["picture"]["set"] if mark[0].endswith("badge.text")}
+    assert texts["0.badge.text"] == "recorded · vllm 0.32.0"
+    assert texts["1.badge.text"].startswith("recorded · CPU, no model")
 
 
 def test_a_step_that_is_not_recorded_is_refused(same):
-    with pytest.raises(PagedlabError, match="recorded are 1 to 98"):
-        SideBySideLab(same, step=99)
+    with pytest.raises(PagedlabError, match="recorded are 0 .* to 98"):
+        step_both(same, step=99)

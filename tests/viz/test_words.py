@@ -26,7 +26,7 @@ def test_a_prefill_is_told_with_its_blocks_and_that_nothing_is_reserved():
 
 def test_a_decode_step_says_whether_a_block_was_needed():
     trace = recorded_run([list(range(9))], max_tokens=6)
-    assert "slot 1. 2 slots left, so no block was asked for." in told(trace, 2)["A"]
+    assert "at offset 1. 2 slots left, so no block was asked for." in told(trace, 2)["A"]
     assert "Now the block is full; no block was asked for yet." in told(trace, 4)["A"]
     assert "got #4 from the head of the free queue" in told(trace, 5)["A"]
     assert "A is finished (all its tokens are there): #4, #3, #2 and #1 are free again." in told(trace, 6)["A"]

@@ -4,15 +4,24 @@
 const SVG = "http://www.w3.org/2000/svg";
 const LAYERS = ["card", "cell", "over", "path", "text", "top"];
 const PLAY_MS = 900;
+const LATE_MS = 700;
+const KEPT = 200; // pictures at most; older ones are asked for again
+const WAITING = "Waiting for the kernel …";
 
 const key = (position, selected) => JSON.stringify([position, selected]);
 
 // One for each lab, shared by all its views: the pictures seen, and where we are among them.
+//
+// What is sent to the kernel is numbered, and every message from there says what was the last one it had "heard" when it was
+// written. So an answer is known as one, and a picture from before our last move (another lab stepped the engine, or the kernel
+// was busy while we went on) is kept, but does not take us away from where we are.
 class Store {
   constructor(model) {
     this.model = model;
     this.views = new Set();
-    this.waiting = null; // what was asked of the kernel and has not come yet
+    this.number = 0; // of the last message that was sent: its time, so that pages of one lab do not mix theirs up
+    this.moved = 0; // … that changed where we are
+    this.waiting = null; // … that has to be answered, until it is
     this.want = null; // where the learner wants to be, while the pictures for it are on their way
     this.note = "";
     this.playing = null;
@@ -29,12 +38,13 @@ class Store {
   }
 
   restart(whole) {
-    this.pictures = new Map(); // key -> {marks: Map(id -> mark), …}
+    this.pictures = new Map(); // key -> {marks: Map(id -> mark), …}, those seen last at the end
     this.strip = { version: -1, marks: new Map() };
     this.seen = 0;
     this.lab = whole.lab; // its name, its size
+    this.recorded = this.model.get("recorded"); // a page that was saved has all steps in it
     this.take(whole);
-    for (const message of this.model.get("recorded") ?? []) this.take(message); // a page that was saved has all steps in it
+    for (const message of this.recorded ?? []) this.take(message);
     this.position = whole.position;
     this.selected = whole.selected;
   }
@@ -42,36 +52,29 @@ class Store {
   // ---- from the kernel
 
   receive(message) {
+    if (this.waiting !== null && message.heard >= this.waiting) {
+      clearTimeout(this.late);
+      this.waiting = null;
+      this.note = "";
+    }
     if (message.pane !== undefined) {
       if (this.pane?.id === message.pane.id) this.pane = message.pane;
-      return this.draw();
-    }
-    clearTimeout(this.late);
-    const asked = this.waiting;
-    this.waiting = null;
-    if (message.error !== undefined) {
+    } else if (message.error !== undefined) {
       this.want = null;
       this.stop();
       this.note = message.error;
-      return this.draw();
-    }
-    this.note = "";
-    if (!this.take(message)) {
-      // Its base is not here (another browser tab has stepped): ask for everything.
-      this.ask({ do: "whole" });
-      return;
-    }
-    const mine = asked !== null || this.want === null;
-    if (mine) {
+    } else if (!this.take(message)) {
+      this.ask({ do: "whole" }); // its base is not here (another browser tab has stepped)
+    } else if (!(message.heard < this.moved) || !this.current) {
       this.position = message.position;
       this.selected = message.selected;
-    }
-    if (this.want !== null) {
-      if (asked !== null && message.run.over) this.want = Math.min(this.want, message.position);
+      // Where we wanted to be there is nothing any more: say where we are.
+      if (message.heard < this.moved) this.moved = this.send({ do: "at", position: this.position, selected: this.selected }) ?? this.moved;
+      if (this.want !== null && message.run.over) this.want = Math.min(this.want, message.position);
       if (this.want === this.position) this.want = null;
     }
     this.draw();
-    if (this.want !== null) this.advance();
+    this.advance();
   }
 
   // Store a picture. False where it is a difference from one that is not here.
@@ -88,8 +91,14 @@ class Store {
     this.panes = message.panes;
     this.strip = { version: strip.version, size: strip.size, marks: patched(strip.base === null ? null : this.strip.marks, strip) };
     const { position, selected, next, verdict, question, say } = message;
-    this.pictures.set(key(position, selected), { marks: patched(base && base.marks, message), next, verdict, question, say });
+    const id = key(position, selected);
+    this.pictures.delete(id);
+    this.pictures.set(id, { marks: patched(base && base.marks, message), next, verdict, question, say });
     this.seen = Math.max(this.seen, position);
+    for (const old of this.pictures.keys()) {
+      if (this.recorded || this.pictures.size <= KEPT) break;
+      if (old !== key(this.position, this.selected)) this.pictures.delete(old);
+    }
     return true;
   }
 
@@ -106,18 +115,15 @@ class Store {
   go(position, selected = this.selected) {
     position = Math.max(0, this.run.over ? Math.min(position, this.run.steps) : position);
     this.note = "";
-    if (this.pictures.has(key(position, selected))) {
-      if (position === this.position && selected === this.selected) return;
-      this.want = null;
-      this.position = position;
-      this.selected = selected;
-      this.draw();
-      this.send({ do: "at", position, selected });
-      return;
-    }
-    this.selected_wanted = selected;
     this.want = position;
-    this.advance();
+    this.selected_wanted = selected;
+    if (!this.pictures.has(key(position, selected))) return this.advance();
+    this.want = null;
+    if (position === this.position && selected === this.selected && this.waiting === null) return;
+    this.position = position;
+    this.selected = selected;
+    this.moved = this.send({ do: "at", position, selected }) ?? this.moved;
+    this.draw();
   }
 
   // Each click is a step: those that come while the kernel works are added up.
@@ -126,11 +132,12 @@ class Store {
   }
 
   advance() {
-    if (this.waiting || this.want === null) return;
+    if (this.waiting !== null || this.want === null) return;
     const position = Math.min(this.want, this.run.steps + 1);
     const selected = this.selected_wanted;
     if (this.pictures.has(key(position, selected))) return this.go(this.want, selected);
     this.ask({ do: "show", position, selected, have: [this.position, this.selected] });
+    this.moved = this.waiting ?? this.moved;
   }
 
   select(request) {
@@ -150,20 +157,21 @@ class Store {
 
   open(id) {
     this.pane = id === null ? null : { id, parts: [] };
-    this.send({ do: "pane", id });
+    if (id === null) this.send({ do: "pane", id });
+    else this.ask({ do: "pane", id });
     this.draw();
   }
 
   act(name, values) {
     this.note = "";
-    this.send({ do: "act", pane: this.pane.id, name, values });
+    this.ask({ do: "act", pane: this.pane.id, name, values });
   }
 
   play() {
     if (this.playing) return this.stop();
     const tick = () => {
       if (this.over) return this.stop();
-      if (!this.waiting) this.step(1);
+      if (this.waiting === null) this.step(1);
     };
     this.playing = setInterval(tick, PLAY_MS);
     tick();
@@ -176,32 +184,36 @@ class Store {
     this.draw();
   }
 
+  // Send what has to be answered. A busy kernel is no error, but say so; until it answers, what was seen can be looked at.
   ask(message) {
-    this.waiting = message;
-    // A busy kernel is no error, but say so; until it answers, what was seen can still be looked at.
-    clearTimeout(this.late);
-    this.late = setTimeout(() => {
-      this.note = "Waiting for the kernel …";
-      this.draw();
-    }, 700);
-    if (!this.send(message)) {
+    const number = this.send(message);
+    if (number !== null) {
+      this.waiting = number;
       clearTimeout(this.late);
-      this.waiting = this.want = null;
-      this.stop();
-      this.note = this.model.get("recorded")
-        ? "This page holds the recorded steps of one request only."
-        : "The kernel is gone: only the steps seen so far can be shown. Run the cell again.";
-      this.draw();
+      this.late = setTimeout(() => {
+        this.note = WAITING;
+        this.draw();
+      }, LATE_MS);
+      return;
     }
+    this.waiting = this.want = null;
+    this.stop();
+    this.note = this.recorded
+      ? "This page holds the recorded steps of one request only."
+      : "The kernel is gone: only the steps seen so far can be shown. Run the cell again.";
+    this.draw();
   }
 
+  // Returns the message's number, or null where there is no kernel.
   send(message) {
+    const number = Math.max(this.number + 1, Date.now());
     try {
-      this.model.send(message);
-      return true;
+      this.model.send({ ...message, n: number });
     } catch {
-      return false;
+      return null;
     }
+    this.number = number;
+    return number;
   }
 
   get current() {
@@ -209,6 +221,7 @@ class Store {
   }
 
   draw() {
+    if (!this.current) return; // all that was seen is void, and the new picture is on its way
     for (const view of this.views) view.draw();
   }
 }
@@ -374,7 +387,7 @@ class View {
     const asking = store.position === store.seen && !over ? picture.question : "";
     const ask = this.root.querySelector(".ask");
     ask.textContent = store.note || [picture.verdict, asking].filter(Boolean).join(" ");
-    ask.classList.toggle("alarm", store.note !== "" && !store.note.startsWith("Waiting"));
+    ask.classList.toggle("alarm", store.note !== "" && store.note !== WAITING);
     this.root.classList.toggle("asking", asking !== "");
     this.root.classList.toggle("at-end", store.position === store.run.steps && "grab" in store.panes);
     const spoken = this.root.querySelector(".spoken");
@@ -431,7 +444,7 @@ class View {
     const what = { ArrowLeft: "back", ArrowRight: "step", " ": "play", Home: "first", End: "last" }[event.key];
     if (!what) return;
     event.preventDefault();
-    if (event.repeat && this.store.waiting) return; // a key held down does not run ahead of the engine
+    if (event.repeat && this.store.waiting !== null) return; // a key held down does not run ahead of the engine
     if (!this.buttons[what].disabled) this.act(what);
   }
 
@@ -556,8 +569,7 @@ function part({ kind, ...p }) {
   if (kind === "code") {
     const line = (text, i) => {
       const number = p.first + i;
-      const marked = number >= p.marked[0] && number < p.marked[1];
-      return make("span", { class: marked ? "marked" : "" }, [`${String(number).padStart(4)}  ${text}\n`]);
+      return make("span", { class: p.marked.includes(number) ? "marked" : "" }, [`${String(number).padStart(4)}  ${text}\n`]);
     };
     return make("div", {}, [make("p", { class: "soft" }, [p.title]), make("pre", { tabindex: 0 }, p.lines.map(line))]);
   }

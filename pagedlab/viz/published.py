@@ -1,0 +1,62 @@
+"""What a page without a kernel keeps of the widgets of a notebook: in the kernel that ran it, before it ends.
+
+``tools/build_site.py`` runs :func:`watch` before a notebook's first cell and :func:`publish` after its last.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pagedlab.viz.export import place
+from pagedlab.viz.widget import Lab
+
+RUN_ON = 40  # steps that a live run is taken further than the notebook took it, to have something to step through
+
+_shown: dict[str, tuple[Any, list[tuple[Lab, int]]]] = {}  # model id -> widget, and where its labs stood
+
+
+def watch() -> None:
+    """From now on keep in mind every widget that a cell shows, and where its labs stand at that moment."""
+    import ipywidgets
+    from IPython import get_ipython
+
+    def note(widget: Any) -> Any:
+        _shown[widget.model_id] = widget, [(lab, lab.position) for lab in _labs(widget)]
+        return widget._repr_mimebundle_()
+
+    formatter = get_ipython().display_formatter.mimebundle_formatter
+    formatter.for_type(ipywidgets.Widget, note)
+
+
+def publish(folder: str | Path, name: str) -> None:
+    """Write a piece of HTML for each widget that was shown, ``MODEL_ID.html`` in ``folder``: its labs with all their
+    steps, and the words around them. ``name`` tells the labs of one page from each other."""
+    labs = [lab for _, opened in _shown.values() for lab, _ in opened]
+    for lab in labs:
+        lab.forward(RUN_ON)
+    for number, (model_id, (widget, opened)) in enumerate(_shown.items()):
+        pieces = [f"<p>{words}</p>\n" for words in _words(widget)]
+        for i, (lab, position) in enumerate(opened):
+            lab.seek(min(position, lab.num_steps))
+            pieces.append(place(lab, f"-{html.escape(name)}-{number}-{i}"))
+        (Path(folder) / f"{model_id}.html").write_text("".join(pieces), encoding="utf-8")
+
+
+def _labs(widget: Any) -> Iterator[Lab]:
+    if isinstance(widget, Lab):
+        yield widget
+    for child in getattr(widget, "children", ()):
+        yield from _labs(child)
+
+
+def _words(widget: Any) -> Iterator[str]:
+    """The texts of a form: what it asks can be read on the page, if not answered."""
+    import ipywidgets
+
+    if isinstance(widget, ipywidgets.HTML):
+        yield widget.value
+    for child in getattr(widget, "children", ()):
+        yield from _words(child)
