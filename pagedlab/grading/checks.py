@@ -7,9 +7,11 @@ apart, so that a right answer that prints is still right.
 from __future__ import annotations
 
 import random
+import sys
 from typing import Any
 
 from pagedlab.errors import PagedlabError
+from pagedlab.grading.own_code import borrowed, not_own
 from pagedlab.grading.part import Part, Verdict, examine, load_exercise, load_part
 from pagedlab.grading.plain import show
 
@@ -27,19 +29,26 @@ class CheckFailed(AssertionError):
 def check(name: str, *objects: Any, seed: int = 0) -> None:
     """Check a part with fresh random cases and print the verdict on one line.
 
-    ``name``: "03.1"; ``objects``: what the part asks the learner to define, in that order. Raises CheckFailed where
-    a property is broken, with a small example and a hint, and PagedlabError for a part or a number of objects that
-    cannot be right.
+    ``name``: "03.1"; ``objects``: what the part asks the learner to define, in that order. Where the machine lacks
+    what the part needs, the line says so, and nothing is checked. Raises CheckFailed where a property is broken, with
+    a small example and a hint, and PagedlabError for a part or a number of objects that cannot be right.
     """
     part = load_part(name)
     if len(objects) != len(part.needs):
         raise PagedlabError(
             f"check({name!r}) takes {', '.join(part.needs)} after the part's name; got {len(objects)} objects."
         )
+    if part.missing():
+        print(not_here_line(part))
+        return
     cases = part.cases(random.Random(), seed)
     named = dict(zip(part.needs, objects, strict=True))
-    answers, printed = _ask(part, named, cases)
-    verdict = _verdicts[name] = examine(part, cases, answers)
+    if found := borrowed(part, named):
+        verdict, printed = not_own(found), ""
+    else:
+        answers, printed = _ask(part, named, cases)
+        verdict = examine(part, cases, answers)
+    _verdicts[name] = verdict
     print(verdict_line(part, verdict))
     if not verdict.passed:
         raise CheckFailed(_explanation(part, verdict, printed))
@@ -51,18 +60,28 @@ def verdict_line(part: Part, verdict: Verdict) -> str:
     return f"✗ {part.name} {part.title}: {verdict.property}"
 
 
+def not_here_line(part: Part) -> str:
+    return f"· {part.name} {part.title}: not run here: {part.missing()} ({part.points} points, counted apart)"
+
+
 def report(number: str) -> None:
     """Print what this kernel has seen of an exercise so far. The grade itself is given by ``pagedlab grade``."""
     exercise = load_exercise(number)
-    earned = 0
+    earned = possible = 0
     for part in exercise.parts:
+        if part.missing():
+            print(not_here_line(part))
+            continue
+        possible += part.points
         verdict = _verdicts.get(part.name)
         points = part.points if verdict and verdict.passed else 0
         earned += points
         mark = "·" if verdict is None else "✓" if verdict.passed else "✗"
         note = "   (check not run yet)" if verdict is None else ""
         print(f"{mark} {part.name}  {points} of {part.points}  {part.title}{note}")
-    print(f"  so far {earned} of {exercise.points} points")
+    print(f"  so far {earned} of {possible} points")
+    if "google.colab" in sys.modules:
+        print("  To keep or hand in your work: File > Download > Download .ipynb")
 
 
 def _ask(part: Part, objects: dict[str, Any], cases: list[Any]) -> tuple[list[Any], str]:

@@ -17,6 +17,7 @@ import traceback
 import types
 from typing import Any
 
+from pagedlab.grading.own_code import borrowed
 from pagedlab.grading.part import load_part
 from pagedlab.grading.plain import NotPlain, plain
 
@@ -59,8 +60,8 @@ def main() -> None:
         part = load_part(start["part"])
         module, wrong = load(path, start["cells"])
         missing = [name for name in part.needs if name not in module.__dict__]
-        say({"missing": missing, "wrong": wrong})
         objects = {name: module.__dict__.get(name) for name in part.needs}
+        say({"missing": missing, "wrong": wrong, "borrowed": borrowed(part, objects)})
         for line in questions:
             try:
                 say({"answer": plain(part.probe(objects, json.loads(line)["case"]))})

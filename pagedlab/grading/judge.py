@@ -21,6 +21,7 @@ from typing import Any
 from pagedlab.grading.contain import Contained, Limits
 from pagedlab.grading.needed import needed_cells
 from pagedlab.grading.notebook import Cell
+from pagedlab.grading.own_code import imports_the_grader, not_own
 from pagedlab.grading.part import Part, Verdict, examine
 from pagedlab.grading.plain import MAX_ITEMS, plain
 
@@ -32,18 +33,26 @@ class NoAnswer(Exception):
     """The learner's process did not give what was asked of it; says why."""
 
 
+class NotOwn(Exception):
+    """The part is answered by pagedlab's own code; says by what."""
+
+
 def judge(part: Part, cells: list[Cell], *, seed: int = 0, rng: random.Random | None = None) -> Verdict:
     """Judge ``part`` of a merged notebook's ``cells``. ``seed``: the submission's; ``rng``: fresh randomness unless
     given."""
     needed = needed_cells(cells, part)
     if not needed:
         return _not_run("there is a cell for it", f"no cell begins with `# part {part.name}`")
+    if found := imports_the_grader(needed, part):
+        return not_own(found)
     cases = part.cases(rng or random.Random(), seed)
     with tempfile.TemporaryDirectory(prefix="pagedlab-judge-", ignore_cleanup_errors=True) as folder:
         try:
             answers = _ask(part, needed, cases, Path(folder))
         except NoAnswer as error:
             return _not_run("the code runs and answers", str(error))
+        except NotOwn as error:
+            return not_own(str(error))
     return examine(part, cases, answers)
 
 
@@ -78,6 +87,8 @@ def _ask(part: Part, cells: list[Cell], cases: list[Any], folder: Path) -> list[
                         [f"{', '.join(map(str, loaded['missing']))} is not defined", *map(str, loaded["wrong"])]
                     )
                 )
+            if loaded.get("borrowed"):
+                raise NotOwn(str(loaded["borrowed"])[:300])
             answers, end = [], time.monotonic() + SECONDS_FOR_ALL_CASES
             for case in cases:
                 seconds = min(part.seconds_a_case, max(0.0, end - time.monotonic()))

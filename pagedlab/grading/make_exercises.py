@@ -11,6 +11,7 @@ that an installed package can grade and still holds no solution notebook.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -71,6 +72,23 @@ def cleared(solution: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return nb
 
 
+def with_colab_cell(nb: nbformat.NotebookNode, course: str = "") -> nbformat.NotebookNode:
+    """With the cell that sets up Colab behind the title, folded. ``course``: what pip installs there."""
+    number = nb.cells[0].metadata.nbgrader.grade_id[:2]
+    cell = nbformat.v4.new_code_cell(colab_source(course), id=f"colab-{number}")
+    state = {"grade": False, "grade_id": f"{number}-colab", "locked": True, "solution": False, "task": False}
+    cell.metadata.update(
+        {"cellView": "form", "jupyter": {"source_hidden": True}, "nbgrader": state | {"schema_version": 3}}
+    )
+    nb.cells.insert(1, cell)
+    return nb
+
+
+def colab_source(course: str = "") -> str:
+    text = Path(__file__).with_name("colab_cell.py").read_text(encoding="utf-8").rstrip("\n")
+    return text.replace('COURSE = ""', f"COURSE = {json.dumps(course)}", 1)
+
+
 def exercise(solution: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """What learners get: no answers; outputs only above the first answer, where they are the real run that the text
     speaks of."""
@@ -80,7 +98,7 @@ def exercise(solution: nbformat.NotebookNode) -> nbformat.NotebookNode:
             break
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = original.outputs, original.execution_count
-    return nb
+    return with_colab_cell(nb)
 
 
 def reference(solution: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -89,7 +107,7 @@ def reference(solution: nbformat.NotebookNode) -> nbformat.NotebookNode:
     for cell, original in zip(nb.cells, solution.cells, strict=True):
         if cell.metadata.get("nbgrader", {}).get("grade"):
             cell.outputs, cell.execution_count = original.outputs, original.execution_count
-    return nb
+    return with_colab_cell(nb)
 
 
 def text_of(nb: nbformat.NotebookNode) -> str:
@@ -113,14 +131,22 @@ def main() -> None:
     parser.add_argument("numbers", nargs="*", help="with --execute: only these, for example 03")
     arguments = parser.parse_args()
     if arguments.execute:
+        write()  # a check looks up in its reference what the notebook gives the learner
         for path in sorted((ROOT / "solutions").glob("[0-9]*.ipynb")):
             if not arguments.numbers or path.name[:2] in arguments.numbers:
                 path.write_text(text_of(execute(nbformat.read(path, as_version=4))), encoding="utf-8")
                 print(f"ran {path.relative_to(ROOT)}")
-    for path, text in targets().items():
+    for path in write():
+        print(f"wrote {path.relative_to(ROOT)}")
+
+
+def write() -> list[Path]:
+    """Write every generated file; their paths."""
+    made = targets()
+    for path, text in made.items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
-        print(f"wrote {path.relative_to(ROOT)}")
+    return list(made)
 
 
 if __name__ == "__main__":

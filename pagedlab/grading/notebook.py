@@ -10,10 +10,9 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
-
-import nbformat
 
 from pagedlab.errors import PagedlabError
 from pagedlab.grading.part import EXERCISES, load_exercise
@@ -76,6 +75,8 @@ def _current_format(data: Any) -> Any:
     """Notebooks of format 4 as they are: what we need of them, every version of it has. Older ones are converted."""
     if data.get("nbformat") == 4:
         return data
+    import nbformat  # slow to import, and the process that holds a learner's code needs it seldom
+
     return nbformat.convert(nbformat.from_dict(data), 4)
 
 
@@ -126,6 +127,13 @@ def exercise_number(path: Path, cells: list[Cell]) -> str:
         f"{path} is not one of the course's exercises: no cell in it says `# part 03.1` or the like. "
         "Give a notebook made from exercises/."
     )
+
+
+@lru_cache(maxsize=32)
+def reference_cells(number: str) -> tuple[Cell, ...] | None:
+    """The cells of the reference notebook as they are; None where there is no reference yet."""
+    path = REFERENCE / f"{load_exercise(number).name}.ipynb"
+    return tuple(read_cells(path)) if path.exists() else None
 
 
 def read_reference(number: str) -> list[Cell]:

@@ -19,7 +19,7 @@ from typing import Any
 from pagedlab.errors import PagedlabError
 from pagedlab.grading.plain import unanswered
 
-EXERCISES = ("02", "03", "06", "07")
+EXERCISES = ("01", "02", "03", "04", "05", "06", "07", "08", "11", "12")
 HOW_TO_ANSWER = ("Write your code there and delete the line `raise NotImplementedError()`.",)
 
 
@@ -38,8 +38,12 @@ class Property:
 
 @dataclass(frozen=True)
 class Part:
-    """A check and its points. ``needs``: the names that the learner defines, in the order in which ``check`` takes
-    them."""
+    """A check and its points.
+
+    needs: the names that the learner defines, in the order in which ``check`` takes them
+    answered_by: what the notebook imports from pagedlab for later, and this part may not use: it is the answer
+    missing: what this machine lacks for the part, in words; "" where it lacks nothing
+    """
 
     name: str  # "03.1"
     title: str
@@ -51,6 +55,8 @@ class Part:
     seconds_a_case: float = 10.0
     seconds_to_load: float = 60.0
     memory_bytes: int = 4 << 30
+    answered_by: tuple[str, ...] = ()
+    missing: Callable[[], str] = str
 
 
 @dataclass(frozen=True)

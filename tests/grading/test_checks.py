@@ -1,5 +1,8 @@
 """A check in a notebook: one line whatever the learner's code prints, an error after a cross, hints that get warmer."""
 
+import functools
+import sys
+
 import pytest
 
 from pagedlab.errors import PagedlabError
@@ -19,10 +22,23 @@ def fresh_kernel(monkeypatch):
     monkeypatch.setattr(checks, "_broken", {})
 
 
-class Chatty(BlockTable):
+class Chatty:
+    """Somebody's own right answer, which prints."""
+
+    def __init__(self, block_size):
+        self.block_size, self.block_ids = block_size, []
+
+    def append(self, block_ids):
+        self.block_ids += block_ids
+
     def locate(self, position):
         print("looking for", position)
-        return super().locate(position)
+        if not 0 <= position < len(self.block_ids) * self.block_size:
+            raise IndexError(position)
+        return self.block_ids[position // self.block_size], position % self.block_size
+
+    def __len__(self):
+        return len(self.block_ids)
 
 
 class OffByOne(Chatty):
@@ -63,6 +79,12 @@ def test_an_exercise_that_nobody_has_touched_says_so():
             check(name, *objects, seed=47)
 
 
+def test_on_colab_the_report_says_how_to_take_the_work_home(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "google.colab", object())
+    report("03")
+    assert "Download .ipynb" in capsys.readouterr().out
+
+
 def test_a_check_with_the_wrong_number_of_objects_says_what_it_takes():
     with pytest.raises(PagedlabError, match="table_after_prefill, tokens_in_block"):
         check("03.3", [1])
@@ -81,8 +103,36 @@ def test_a_wrong_prediction_is_not_told_the_right_one():
         assert str(right.new_blocks) not in str(error.value)
 
 
+def wrapper(block_size):
+    return BlockTable(block_size)
+
+
+def imported_inside(block_size):
+    from pagedlab.kv import BlockTable as Table
+
+    return Table(block_size)
+
+
+class Heir(BlockTable):
+    pass
+
+
+class Patchwork(Chatty):
+    locate = BlockTable.locate
+
+
+BORROWED = [BlockTable, Heir, Patchwork, wrapper, imported_inside, functools.partial(BlockTable), BlockTable(4).locate]
+
+
+@pytest.mark.parametrize("answer", BORROWED, ids=lambda answer: getattr(answer, "__name__", "partial"))
+def test_a_part_answered_by_pagedlabs_own_code_is_refused(answer, capsys):
+    with pytest.raises(CheckFailed, match="pagedlab's own pagedlab.kv.*BlockTable"):
+        check("03.1", answer)
+    assert capsys.readouterr().out == "✗ 03.1 BlockTable finds every position: the answer is your own code\n"
+
+
 def test_the_report_adds_up_what_this_kernel_has_seen(capsys):
-    check("03.1", BlockTable)
+    check("03.1", Chatty)
     with pytest.raises(CheckFailed):
         check("03.4", None, seed=1)
     capsys.readouterr()

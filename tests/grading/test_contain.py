@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pagedlab.grading import contain
+from pagedlab.grading import confine, guard
 from pagedlab.grading.contain import Contained, Limits
 
 
@@ -36,6 +36,63 @@ def test_a_limit_that_is_passed_ends_it(reason, code, limits, tmp_path):
     assert run(code, tmp_path, **limits).reason == reason
 
 
+no_landlock = pytest.mark.skipif(confine.version() == 0, reason="this system cannot confine a program's writes")
+OUTSIDE = {
+    "writes": "open(outside, 'w')",
+    "appends": "open(outside, 'a').write('x')",
+    "cuts off": "os.truncate(outside, 0)",
+    "deletes": "os.remove(outside)",
+    "renames": "os.rename(outside, outside + '2')",
+    "puts its own there": "open('mine', 'w').close(); os.replace('mine', outside)",
+    "makes a folder": "os.mkdir(outside + '2')",
+    "links": "os.symlink('/', outside + '2')",
+    "kills": "os.kill(int(open(outside).read()), signal.SIGKILL)",
+}
+
+
+@no_landlock
+@pytest.mark.parametrize("what", OUTSIDE)
+def test_a_program_that_does_so_outside_of_its_folder_is_refused(what, tmp_path):
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    outside.write_text(str(bystander.pid))
+    try:
+        act = f"import os, signal\noutside = {str(outside)!r}\nopen('note', 'w').close()\n{OUTSIDE[what]}"
+        ending = run(act, inside)
+        assert ending.exit_code == 1 and "PermissionError" in (inside / "log").read_text()
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
+    assert outside.read_text() == str(bystander.pid) and {*tmp_path.iterdir()} == {inside, outside}
+
+
+@no_landlock
+def test_what_a_confined_program_starts_is_confined_too(tmp_path):
+    (tmp_path / "inside").mkdir()
+    run("import subprocess, sys; subprocess.run(['touch', '../new'])", tmp_path / "inside")
+    assert [path.name for path in tmp_path.iterdir()] == ["inside"]
+
+
+def test_where_a_system_cannot_confine_programs_run_all_the_same(tmp_path):
+    (tmp_path / "inside").mkdir()
+    assert run("open('../new', 'w').close()", tmp_path / "inside", confine=False).exit_code == 0
+
+
+@pytest.mark.parametrize("signal", ["SIGKILL", "SIGSTOP"])
+def test_a_program_that_may_signal_its_guard_ends_its_own_run_and_no_more(signal, tmp_path):
+    act = f"import os, signal\nos.kill(os.getppid(), signal.{signal})\nwhile True: pass"
+    command = [sys.executable, "-c", act]
+    limits = Limits(seconds=1, confine=False)
+    with Contained(command, cwd=tmp_path, log=tmp_path / "log", limits=limits) as process:
+        process._deadline = time.monotonic() + 3
+        ending = process.stop() if signal == "SIGSTOP" else process.wait()
+    assert ending.exit_code is None or ending.reason
+    time.sleep(0.2)  # the operating system's turn
+    assert process._pid not in guard._processes()
+
+
 def test_a_program_is_stopped_when_the_grader_wants_no_more_of_it(tmp_path):
     command = [sys.executable, "-c", "import time; time.sleep(60)"]
     with Contained(command, cwd=tmp_path, log=tmp_path / "log", limits=Limits(seconds=60)) as process:
@@ -48,11 +105,11 @@ def test_processes_are_seen_with_and_without_proc(monkeypatch):
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         time.sleep(0.2)
-        parent, memory = contain._processes()[child.pid]
-        monkeypatch.setattr(contain.os.path, "isdir", lambda path: False)
-        same_parent, about_the_same = contain._processes()[child.pid]
+        parent, memory = guard._processes()[child.pid]
+        monkeypatch.setattr(guard.os.path, "isdir", lambda path: False)
+        same_parent, about_the_same = guard._processes()[child.pid]
     finally:
         child.kill()
         child.wait()
-    assert parent == same_parent == contain.os.getpid()
+    assert parent == same_parent == guard.os.getpid()
     assert 0.5 < memory / about_the_same < 2

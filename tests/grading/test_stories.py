@@ -3,12 +3,18 @@
 import pytest
 
 from pagedlab.grading import CheckFailed, check, checks
-from pagedlab.grading.exercises import ex02, ex06, ex07
+from pagedlab.grading.exercises import ex02, ex04, ex06, ex07, ex12
+from pagedlab.grading.exercises.ex01.story import NUM_SLOTS
+from pagedlab.grading.exercises.ex01.story import facts as facts01
 from pagedlab.grading.exercises.ex02.story import facts as facts02
+from pagedlab.grading.exercises.ex04.story import facts as facts04
 from pagedlab.grading.exercises.ex06.story import facts as facts06
 from pagedlab.grading.exercises.ex07.story import facts as facts07
+from pagedlab.grading.exercises.ex12.lineup import facts as facts12
+from pagedlab.hunt import FAULTS
 from pagedlab.kv import BlockPool, cow
 from pagedlab.kv.paper import BlockAllocator, BlockSpaceManager
+from pagedlab.trace.invariants import first_broken
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +46,27 @@ def test_attention_of_02_reads_where_it_is_told():
 
     assert texts(ex02.story(47, find=find)) == texts(ex02.story(47))
     assert texts(ex02.story(47, find=first_token_only)) != texts(ex02.story(47))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_in_01_somebody_comes_in_and_the_next_fits_nowhere_though_the_sum_would_do(seed):
+    truth = facts01(seed)
+    came = [start for start in truth.starts if start is not None]
+    assert came and truth.starts[-1] is None and sum(truth.account) == NUM_SLOTS
+    assert truth.account[3] > 0 == truth.account[4]
+    taken = {slot for _, start, length, _, _ in truth.puzzle.regions for slot in range(start, start + length)}
+    assert not taken & set(came)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_in_04_the_first_who_has_no_room_bars_one_who_would_have(seed):
+    truth = facts04(seed)
+    prompts = list(truth.puzzle.waiting.values())
+    came = truth.now_running - len(truth.puzzle.running)
+    assert 1 <= came < len(prompts) and -(-prompts[came] // 4) > truth.blocks_left
+    assert any(-(-prompt // 4) <= truth.blocks_left for prompt in prompts[came + 1 :])
+    assert truth.now_running < ex04.story(seed).config.max_num_seqs
+    assert 0 < truth.empty_slots <= 3 * truth.now_running
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -87,7 +114,9 @@ def test_07_runs_on_a_learners_pool():
 @pytest.mark.parametrize(
     "part, wrong, right",
     [
+        ("01.3", ([0, None, None], [20, 4, 8, 16, 0]), lambda: facts01(47).account),
         ("02.3", (0, ("A", 5)), lambda: facts02(47).key_begins),
+        ("04.4", (6, 1, 20), lambda: facts04(47).blocks_left),
         ("06.4", ([], [[1], [1], [1]]), lambda: facts06(47).copies),
         ("07.5", ([1, 2], [5], []), lambda: facts07(47).new_blocks),
     ],
@@ -97,3 +126,12 @@ def test_a_wrong_prediction_is_not_told_the_right_one(part, wrong, right):
         with pytest.raises(CheckFailed) as error:
             check(part, *wrong, seed=47)
         assert str(right()) not in str(error.value)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_in_12_each_of_ten_runs_has_another_fault_that_shows_where_the_checker_says(seed):
+    truth, lined_up = facts12(seed), ex12.runs(seed)
+    assert {facts.fault for facts in truth.values()} == set(FAULTS)
+    for name, trace in lined_up.items():
+        finding = first_broken(trace)
+        assert finding.step == truth[name].step and set(finding.block_ids) & set(truth[name].blocks)

@@ -130,4 +130,5 @@ TRANSLATION = Part(
             ),
         ),
     ),
+    answered_by=("BlockTable",),
 )

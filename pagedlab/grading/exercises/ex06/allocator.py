@@ -165,4 +165,5 @@ ALLOCATOR = Part(
             ),
         ),
     ),
+    answered_by=("BlockSpaceManager",),
 )

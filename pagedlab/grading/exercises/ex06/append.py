@@ -173,4 +173,5 @@ APPEND = Part(
             ("In which order do you take and give back? Take first: if that fails, nothing has been lost yet.",),
         ),
     ),
+    answered_by=("BlockSpaceManager",),
 )

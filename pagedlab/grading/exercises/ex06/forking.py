@@ -101,4 +101,5 @@ FORK = Part(
             ("Who holds a block says so in ref_cnt.", "One more than before: others may hold it already."),
         ),
     ),
+    answered_by=("BlockSpaceManager",),
 )

@@ -105,4 +105,5 @@ HITS = Part(
             ("Only the block of the last token is left alone, and that only where it is full.",),
         ),
     ),
+    answered_by=("KVCacheManager",),
 )

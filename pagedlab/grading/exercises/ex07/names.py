@@ -154,4 +154,5 @@ NAMES = Part(
             ("What stands before the first block? Let the salt be there.",),
         ),
     ),
+    answered_by=("KVCacheManager",),
 )

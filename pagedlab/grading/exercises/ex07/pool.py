@@ -198,4 +198,5 @@ POOL = Part(
         ),
         Property("everything else stays as it was", _any, ("Change only what the text says.",)),
     ),
+    answered_by=("KVCacheManager",),
 )

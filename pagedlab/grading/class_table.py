@@ -1,0 +1,140 @@
+"""A class's grades: one table (CSV and HTML), and one page of feedback for each learner."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+from pagedlab.errors import PagedlabError
+from pagedlab.grading.classroom import Graded
+from pagedlab.grading.grade import Result
+from pagedlab.grading.part import EXERCISES, load_exercise
+from pagedlab.grading.report import write as write_text
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{{ title }}</title>
+<style>
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
+body { max-width: 72rem; margin: 2rem auto; padding: 0 1rem }
+table { border-collapse: collapse } th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #8886 }
+th:first-child, td:first-child, .words { text-align: left } .missing { opacity: .7 } small { opacity: .8 }
+</style></head><body><h1>{{ title }}</h1>{% block body %}{% endblock %}</body></html>
+"""
+TABLE = """{% extends "page" %}{% block body %}
+<table><thead><tr>{% for name in head %}<th scope="col">{{ name }}</th>{% endfor %}</tr></thead><tbody>
+{% for row in rows %}<tr>{% for value in row %}<td{% if value == "" %} class="missing"{% endif %}>
+{%- if loop.first %}<a href="feedback/{{ files[value] }}">{{ value }}</a>{% else %}{{ value }}{% endif %}</td>
+{%- endfor %}</tr>
+{% endfor %}</tbody></table>{% endblock %}
+"""
+FEEDBACK = """{% extends "page" %}{% block body %}
+{% for one in mine %}
+{% if one.checks %}
+<h2>{{ one.exercise }}: {{ one.earned }} of {{ one.points }} points</h2>
+<p><small>saved {{ one.saved }}, seed {{ one.seed }}, graded in {{ one.seconds }} s</small></p>
+<table><tbody>{% for check in one.checks %}
+<tr><td>{{ "·" if check.not_run else "✗" if check.reason else "✓" }} {{ check.name }}</td>
+<td>{{ check.earned }} of {{ check.points }}{% if check.not_run %}, apart: not run here{% endif %}</td>
+<td class="words">{{ check.title }}{% if check.reason %}<br><small>{{ check.reason }}</small>{% endif %}</td></tr>
+{% endfor %}</tbody></table>
+{% for note in one.notes %}<p><small>note: {{ note }}</small></p>{% endfor %}
+{% else %}
+<h2>not graded</h2><p>{{ one.reason }}</p>
+{% endif %}
+{% endfor %}{% endblock %}
+"""
+
+
+def make_folders(out: Path) -> None:
+    """Raises PagedlabError where nothing can be written there."""
+    try:
+        (out / "feedback").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PagedlabError(f"The folder {out} cannot be made: {error.strerror}.") from None
+
+
+def write(graded: list[Graded], out: Path) -> Path:
+    """Write grades.csv, grades.html and feedback/NAME.html into ``out``."""
+    make_folders(out)
+    learners = by_learner(graded)
+    head, rows = table(learners)
+    files = _file_names(learners)
+    write_text(out / "grades.csv", _as_csv(head, rows))
+    write_text(out / "grades.html", _render("table", title="Grades", head=head, rows=rows, files=files))
+    for learner, outcomes in learners.items():
+        page = _render("feedback", title=learner, mine=outcomes)
+        write_text(out / "feedback" / files[learner], page)
+    return out
+
+
+def by_learner(graded: list[Graded]) -> dict[str, list[Any]]:
+    """Each learner's outcomes. A second file for the same exercise is a learner of its own: nobody's is dropped."""
+    learners: dict[str, list[Any]] = {}
+    for one in graded:
+        name, said = one.learner, one.outcome
+        same = [other for other in learners.get(name, ()) if _exercise(other) == _exercise(said)]
+        learners.setdefault(f"{name} ({said.path})" if same else name, []).append(said)
+    return dict(sorted(learners.items()))
+
+
+def table(learners: dict[str, list[Any]]) -> tuple[list[str], list[list[Any]]]:
+    """(head, rows): for each exercise its points and those of its checks, then the total, and what went wrong."""
+    present = {_exercise(said) for outcomes in learners.values() for said in outcomes}
+    exercises = [load_exercise(number) for number in EXERCISES if load_exercise(number).name in present]
+    head = ["learner"]
+    for exercise in exercises:
+        head += [exercise.name, *(part.name for part in exercise.parts)]
+    head += ["total", "of", "last saved", "not graded"]
+    rows = []
+    for learner, outcomes in learners.items():
+        results = {said.exercise: said for said in outcomes if isinstance(said, Result)}
+        row: list[Any] = [learner]
+        for exercise in exercises:
+            result = results.get(exercise.name)
+            row += [result.earned, *(check.earned for check in result.checks)] if result else [""] * (
+                1 + len(exercise.parts)
+            )
+        row += [sum(result.earned for result in results.values()), sum(exercise.points for exercise in exercises)]
+        row.append(max((result.saved for result in results.values()), default=""))
+        row.append("; ".join(said.reason for said in outcomes if not isinstance(said, Result)))
+        rows.append(row)
+    return head, rows
+
+
+def _exercise(said: Any) -> str:
+    return said.exercise if isinstance(said, Result) else said.path
+
+
+def _as_csv(head: list[str], rows: list[list[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([head, *([_harmless(value) for value in row] for row in rows)])
+    return text.getvalue()
+
+
+def _harmless(value: Any) -> Any:
+    """A name that begins like a formula would be one in a spreadsheet."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+
+
+def _file_names(learners: dict[str, list[Any]]) -> dict[str, str]:
+    """A file for each learner that every file system takes, no two the same."""
+    names: dict[str, str] = {}
+    for learner in learners:
+        name = plain = re.sub(r"[^\w.-]+", "_", learner).strip("._")[:80] or "learner"
+        count = 1
+        while f"{name.lower()}.html" in {other.lower() for other in names.values()}:
+            count += 1
+            name = f"{plain}_{count}"
+        names[learner] = f"{name}.html"
+    return names
+
+
+def _render(template: str, **values: Any) -> str:
+    import jinja2
+
+    loader = jinja2.DictLoader({"page": PAGE, "table": TABLE, "feedback": FEEDBACK})
+    return jinja2.Environment(loader=loader, autoescape=True).get_template(template).render(**values)

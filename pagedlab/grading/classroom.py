@@ -1,0 +1,193 @@
+"""Grades many submissions at once, and what ``pagedlab grade`` does with its arguments."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from pagedlab.errors import PagedlabError
+from pagedlab.grading.grade import Result, Submission, grade
+from pagedlab.grading.part import EXERCISES, load_exercise
+from pagedlab.grading.watch import Watch
+
+MEMORY_EACH = 2 << 30  # what a grade with the real model takes, about; so many run at a time as there is room for
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What could not be graded, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Graded:
+    """One file of a class: whose it is, and what became of it."""
+
+    learner: str
+    outcome: Result | Refused
+
+
+def grade_all(
+    paths: Sequence[str | Path],
+    *,
+    seed: int | None = None,
+    jobs: int | None = None,
+    one_more: Callable[[], None] = lambda: None,
+) -> list[Graded]:
+    """Grade several, ``jobs`` at a time (None: as many as there are cores), in the order of ``paths``.
+
+    A folder stands for the notebooks in it and below. Every file is read before the first one's code runs.
+    ``one_more`` is called after each.
+    """
+    found = [entry for path in paths for entry in find(Path(path))]
+    read = [(learner, _read(path)) for learner, path in found]
+    watch = Watch([Path(path) for _, path in found if not isinstance(path, Refused)])
+
+    def one(entry: tuple[str, Submission | Refused]) -> Graded:
+        learner, submission = entry
+        try:
+            outcome = submission if isinstance(submission, Refused) else grade(submission, seed=seed, watch=watch)
+        except PagedlabError as error:
+            outcome = Refused(str(submission.path), str(error))
+        except Exception as error:  # a mistake of ours, or a full disk: the others are graded all the same
+            outcome = Refused(
+                str(submission.path), f"{submission.path}: the grader failed: {type(error).__name__}: {error}"[:500]
+            )
+        one_more()
+        return Graded(learner, outcome)
+
+    workers = max(1, min(len(read), jobs or _cores()))
+    if workers == 1:
+        return list(map(one, read))
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            return list(pool.map(one, read))
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _cores() -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MEMORY_EACH
+    except (ValueError, OSError):
+        return cores
+    return max(1, min(cores, room))
+
+
+def _read(path: Path | Refused) -> Submission | Refused:
+    if isinstance(path, Refused):
+        return path
+    try:
+        return Submission.read(path)
+    except PagedlabError as error:
+        return Refused(str(path), str(error))
+
+
+def find(path: Path) -> list[tuple[str, Path | Refused]]:
+    """The notebooks that ``path`` stands for, each with its learner's name.
+
+    In a folder of folders each first folder is a learner (nbgrader, GitHub Classroom); in a folder of files the
+    file's name is, less the exercise's; ``exercises/`` itself is one learner's.
+    """
+    if not path.is_dir():
+        return [(_learner(path.name) or path.absolute().parent.name, path)]
+    notebooks = []
+    for file in sorted(path.rglob("*.ipynb")):
+        inside = file.relative_to(path)
+        if not any(folder.startswith(".") for folder in inside.parts):
+            name = inside.parts[0] if len(inside.parts) > 1 else _learner(file.name)
+            notebooks.append((name or path.absolute().name, file))
+    refused = Refused(str(path), f"There is no notebook (.ipynb) in the folder {path}.")
+    return notebooks or [(path.absolute().name, refused)]
+
+
+def _learner(file: str) -> str:
+    """"alice_03_block_table.ipynb" -> "alice"; empty where the name is only the exercise's."""
+    name = Path(file).stem
+    for number in EXERCISES:
+        name = name.replace(load_exercise(number).name, "")
+    return re.sub(r"^[\s_.-]+|[\s_.-]+$", "", name)
+
+
+def run(
+    paths: Sequence[str | Path],
+    *,
+    json_path: str | Path | None = None,
+    junit_path: str | Path | None = None,
+    out: str | Path | None = None,
+    min_score: float | None = None,
+    seed: int | None = None,
+    jobs: int | None = None,
+) -> int:
+    """What ``pagedlab grade`` does: grade, print, write, and return an exit status.
+
+    0: graded; 1: ``min_score`` (percent) was not reached by every notebook; 2: something could not be graded.
+    ``json_path``, ``junit_path``: the same as data; ``out``: a folder for the class table and the feedback. Raises
+    PagedlabError for arguments that cannot be right.
+    """
+    from pagedlab.grading import class_table, report
+
+    if not paths:
+        raise PagedlabError(
+            "Nothing to grade: give at least one notebook, for example exercises/03_block_table.ipynb."
+        )
+    if min_score is not None and not 0 <= min_score <= 100:
+        raise PagedlabError(f"min_score is {min_score}; it is a percentage, from 0 to 100.")
+    if seed is not None and not 0 <= seed < 10**9:
+        raise PagedlabError(f"seed is {seed}; it is a number from 0 to 999,999,999.")
+    if jobs is not None and jobs < 1:
+        raise PagedlabError(f"jobs is {jobs}; at least one notebook is graded at a time.")
+    for target in (json_path, junit_path):
+        report.check_writable(target)
+    if out is not None:
+        class_table.make_folders(Path(out))
+
+    graded = _with_progress(paths, seed, jobs)
+    results = [one.outcome for one in graded if isinstance(one.outcome, Result)]
+    refused = [one.outcome for one in graded if isinstance(one.outcome, Refused)]
+    for result in results:
+        print(report.as_text(result))
+    for one in refused:
+        print(one.reason, file=sys.stderr)
+    if len(graded) > 1:
+        print(report.closing_lines(graded))
+    if json_path is not None:
+        report.write(json_path, report.as_json(graded))
+    if junit_path is not None:
+        report.write(junit_path, report.as_junit(graded))
+    if out is not None:
+        print(f"class table and feedback: {class_table.write(graded, Path(out))}")
+    if refused:
+        return 2
+    below = min_score is not None and any(100 * result.earned < min_score * result.points for result in results)
+    return 1 if below else 0
+
+
+def _with_progress(paths: Sequence[str | Path], seed: int | None, jobs: int | None) -> list[Graded]:
+    """Grade, with a bar on standard error where a person looks at it."""
+    from tqdm import tqdm
+
+    found = [entry for path in paths for entry in find(Path(path))]
+    if len(found) == 1 and not isinstance(found[0][1], Refused):
+        learner, path = found[0]
+        with tqdm(disable=None, leave=False, bar_format="{desc:24}{bar:20} {n_fmt} of {total_fmt}, {elapsed}") as bar:
+
+            def show(done: int, of: int, what: str) -> None:
+                bar.total, bar.n = of, done
+                bar.set_description_str(what)
+
+            try:
+                return [Graded(learner, grade(path, seed=seed, progress=show))]
+            except PagedlabError as error:
+                return [Graded(learner, Refused(str(path), str(error)))]
+    with tqdm(total=len(found), disable=None, leave=False, unit="notebook", desc="graded") as bar:
+        return grade_all(paths, seed=seed, jobs=jobs, one_more=bar.update)

@@ -1,0 +1,41 @@
+"""nbgrader takes the notebooks as they are: it validates them, makes an assignment of them and grades it."""
+
+import csv
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from submissions import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.notebook]
+NAME = "03_block_table.ipynb"
+
+
+def nbgrader(folder, *arguments):
+    command = [sys.executable, "-m", "nbgrader", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_autograde_gives_the_solution_all_points_and_the_exercise_none(tmp_path):
+    source = tmp_path / "source" / "ps1"
+    source.mkdir(parents=True)
+    shutil.copy(ROOT / "solutions" / NAME, source)
+    nbgrader(tmp_path, "generate_assignment", "ps1")
+    made = nbformat.read(tmp_path / "release" / "ps1" / NAME, as_version=4)
+    shipped = nbformat.read(ROOT / "exercises" / NAME, as_version=4)
+    ours = [cell.source for cell in shipped.cells if not cell.metadata.nbgrader.grade_id.endswith("-colab")]
+    assert [cell.source for cell in made.cells] == ours
+
+    for learner, folder in (("alice", "solutions"), ("bob", "exercises")):
+        (tmp_path / "submitted" / learner / "ps1").mkdir(parents=True)
+        shutil.copy(ROOT / folder / NAME, tmp_path / "submitted" / learner / "ps1")
+    nbgrader(tmp_path, "autograde", "ps1")
+    nbgrader(tmp_path, "export", "--to=grades.csv")
+    rows = csv.DictReader((tmp_path / "grades.csv").open())
+    assert {row["student_id"]: (row["score"], row["max_score"]) for row in rows} == {
+        "alice": ("10.0", "10.0"), "bob": ("0.0", "10.0")}
+    assert "VALIDATION FAILED ON 4 CELL" in nbgrader(tmp_path, "validate", str(ROOT / "exercises" / NAME))
