@@ -8,6 +8,7 @@ triton      the kernels of `kernels/`: the quick one on a GPU (and, under TRITON
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from importlib.util import find_spec
 
 import torch
@@ -17,7 +18,7 @@ from pagedlab.errors import PagedlabError
 
 BACKENDS = ("reference", "torch", "triton")
 
-__all__ = ["BACKENDS", "KVPool", "LayerKV", "choose_backend", "paged_attention"]
+__all__ = ["BACKENDS", "KVPool", "LayerKV", "choose_backend", "for_all_layers", "paged_attention"]
 
 
 def choose_backend(backend: str | None, device: torch.device) -> str:
@@ -75,3 +76,29 @@ def paged_attention(
     else:
         from pagedlab.kernels.run import attention
     return attention(query, kv_pool, block_tables, seq_lens, query_start_loc, scale, sliding_window, soft_cap)
+
+
+def for_all_layers(
+    kv_pool: LayerKV, block_tables: torch.Tensor, seq_lens: torch.Tensor, query_start_loc: torch.Tensor
+) -> Callable[[torch.Tensor, LayerKV], torch.Tensor]:
+    """`paged_attention` for one step of a model: `attend(query, layer)`, where tables and lengths are the same in every
+    layer.
+
+    On a CPU they are looked at once, at the first layer, instead of in each one; the results are the same. kv_pool: any
+    layer of the pool. Errors as of `paged_attention`.
+    """
+    if choose_backend(None, block_tables.device) != "torch":
+        return lambda query, layer: paged_attention(query, layer, block_tables, seq_lens, query_start_loc)
+
+    from pagedlab.attention.checks import check_inputs
+    from pagedlab.attention.torch_backend import Plan
+
+    plan: list[Plan] = []
+
+    def attend(query: torch.Tensor, layer: LayerKV) -> torch.Tensor:
+        if not plan:
+            check_inputs(query, layer, block_tables, seq_lens, query_start_loc, None, None)
+            plan.append(Plan(kv_pool, block_tables, seq_lens, query_start_loc))
+        return plan[0].run(query, layer, 1.0 / math.sqrt(query.shape[-1]))
+
+    return attend

@@ -1,12 +1,14 @@
 """How fast can plain torch read scattered blocks on a CPU?
 
-Torch's attention wants K and V as ordinary tensors, so blocks have to be brought together first. Three things keep
+Torch's attention wants K and V as ordinary tensors, so blocks have to be brought together first. Four things keep
 that cheap:
 
 * neighbours need no copy: when a request's blocks lie one after the other, its K and V are a view of the pool;
-* one buffer, used again and again: fresh memory for every gather costs more (page faults) than the copy itself;
+* one buffer, used again and again: fresh memory for every gather costs more (page faults) than the copy itself, and
+  a small one is still in the processor's cache when it is read;
 * decoding requests of about equal length go through one call, because a call costs as much as reading 128 tokens or
-  more.
+  more;
+* where to read is worked out once a step, not once a layer: that is a `Plan`.
 
 The query heads that share a KV head are treated as several queries of that head, so that K and V are never repeated.
 """
@@ -14,37 +16,80 @@ The query heads that share a KV head are treated as several queries of that head
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 
 SAME_CALL_WASTE = 128  # padding (in tokens) that is cheaper than a call of its own; measured on one core of an AMD EPYC
-SCRATCH_BYTES = 4 << 20  # K and V gathered for one call: small enough to stay near the processor
+SCRATCH_BYTES = 2 << 20  # K and V gathered for one call: small enough to stay near the processor
 
 _scratch = threading.local()
 
 
 def attention(query, layer, block_tables, seq_lens, query_start_loc, scale, sliding_window=None, soft_cap=None):
     """See `pagedlab.attention.paged_attention`; here with `scale` given."""
-    output = torch.empty_like(query)
-    starts, lengths = query_start_loc.tolist(), seq_lens.tolist()
-    decoding = []
-    for r, context in enumerate(lengths):
-        queries = starts[r + 1] - starts[r]
-        if queries == 1:
-            decoding.append(r)
-        elif queries > 1:
-            rows = slice(starts[r], starts[r + 1])
-            output[rows] = _prefill(query[rows], layer, block_tables[r], context, scale, sliding_window, soft_cap)
-    for group in _groups(decoding, lengths, layer):
-        rows = torch.tensor([starts[r] for r in group], device=query.device)
-        output[rows] = _decode(query[rows], layer, block_tables, group, lengths, scale, sliding_window, soft_cap)
-    return output
+    return Plan(layer, block_tables, seq_lens, query_start_loc, sliding_window).run(query, layer, scale, soft_cap)
+
+
+class Plan:
+    """What is the same in every layer of a step: which rows of the query go together, and where their K and V lie.
+
+    layer: any layer of the pool. The plan holds for all that have its shape and strides, as long as tables, lengths
+    and starts are what they were when it was made.
+    """
+
+    def __init__(self, layer, block_tables, seq_lens, query_start_loc, sliding_window=None):
+        starts, lengths = query_start_loc.tolist(), seq_lens.tolist()
+        device = block_tables.device
+        self.prefills, self.decodes, decoding = [], [], []
+        for r, context in enumerate(lengths):
+            queries = starts[r + 1] - starts[r]
+            if queries == 1:
+                decoding.append(r)
+            elif queries > 1:
+                # The earliest query is the one that sees furthest back.
+                first = 0 if sliding_window is None else max(0, context - queries + 1 - sliding_window)
+                visible = None
+                if queries < context or sliding_window is not None:
+                    position = torch.arange(first, context, device=device)
+                    query_position = torch.arange(context - queries, context, device=device)[:, None]
+                    visible = position <= query_position
+                    if sliding_window is not None:
+                        visible &= position > query_position - sliding_window
+                place = _place_of_one(layer, block_tables[r], first, context)
+                self.prefills.append((slice(starts[r], starts[r + 1]), place, visible))
+        for group in _groups(decoding, lengths, layer):
+            firsts = [0 if sliding_window is None else max(0, lengths[r] - sliding_window) for r in group]
+            rows = [starts[r] for r in group]
+            whole = rows == list(range(starts[-1]))  # all of the batch, in its order: nothing to pick out
+            rows = None if whole else torch.tensor(rows, device=device)
+            if len(group) == 1:
+                place = _place_of_one(layer, block_tables[group[0]], firsts[0], lengths[group[0]])
+            else:
+                place = _place_of_group(layer, block_tables, group, firsts, [lengths[r] for r in group])
+            self.decodes.append((rows, place))
+
+    def run(self, query, layer, scale, soft_cap=None):
+        """Attention of `query [tokens, query heads, head size]` over one layer."""
+        if self.decodes and self.decodes[0][0] is None:
+            return _decode(query, self.decodes[0][1], layer, scale, soft_cap)
+        output = torch.empty(query.shape, dtype=query.dtype, device=query.device)
+        for rows, place, visible in self.prefills:
+            output[rows] = _prefill(query[rows], *place.read(layer), visible, scale, soft_cap)
+        for rows, place in self.decodes:
+            output[rows] = _decode(query[rows], place, layer, scale, soft_cap)
+        return output
 
 
 def _groups(requests, lengths, layer):
-    """Split decoding requests into calls: longest first, each call padded to its longest."""
+    """Split decoding requests into calls, each padded to its longest; all together in their order where that can be."""
     most_tokens = SCRATCH_BYTES // (2 * layer.num_kv_heads * layer.head_size * layer.key.element_size())
+    if not requests:
+        return []
+    longest = max(lengths[r] for r in requests)
+    if longest - min(lengths[r] for r in requests) <= SAME_CALL_WASTE and len(requests) * longest <= most_tokens:
+        return [requests]
     groups = []
     for r in sorted(requests, key=lambda r: -lengths[r]):
         if groups:
@@ -56,51 +101,30 @@ def _groups(requests, lengths, layer):
     return groups
 
 
-def _prefill(query, layer, table, context, scale, sliding_window, soft_cap):
-    """One request with several queries `[queries, query heads, head size]`."""
+def _prefill(query, key, value, visible, scale, soft_cap):
+    """One request: `query [queries, query heads, head size]`, key and value `[1, tokens, KV heads, head size]`."""
     queries, query_heads, head_size = query.shape
-    kv_heads = layer.num_kv_heads
-    # The earliest query is the one that sees furthest back.
-    first = 0 if sliding_window is None else max(0, context - queries + 1 - sliding_window)
-    key, value = _read_one(layer, table, first, context)
+    kv_heads = key.shape[2]
     # [KV heads, query heads of each, tokens, head size]; all query heads of a KV head see the same K and V (stride 0).
     query = query.transpose(0, 1).reshape(kv_heads, query_heads // kv_heads, queries, head_size)
-    key = key.transpose(0, 1)[:, None].expand(-1, query.shape[1], -1, -1)
-    value = value.transpose(0, 1)[:, None].expand(-1, query.shape[1], -1, -1)
-    if queries == context and sliding_window is None and soft_cap is None:
+    key = key[0].transpose(0, 1)[:, None].expand(-1, query.shape[1], -1, -1)
+    value = value[0].transpose(0, 1)[:, None].expand(-1, query.shape[1], -1, -1)
+    if visible is None and soft_cap is None:
         result = F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
     else:
-        position = torch.arange(first, context, device=query.device)
-        query_position = torch.arange(context - queries, context, device=query.device)[:, None]
-        visible = position <= query_position
-        if sliding_window is not None:
-            visible &= position > query_position - sliding_window
+        if visible is None:
+            visible = torch.ones(queries, queries, dtype=torch.bool, device=query.device).tril()
         result = _attend(query, key, value, visible, scale, soft_cap)
     return result.reshape(query_heads, queries, head_size).transpose(0, 1)
 
 
-def _decode(query, layer, block_tables, group, lengths, scale, sliding_window, soft_cap):
+def _decode(query, place, layer, scale, soft_cap):
     """Requests with one query each, `[requests, query heads, head size]`, in one call."""
-    kv_heads = layer.num_kv_heads
-    firsts = [0 if sliding_window is None else max(0, lengths[r] - sliding_window) for r in group]
-    counts = [lengths[r] - first for r, first in zip(group, firsts, strict=True)]
-    visible = None
-    if len(group) == 1:
-        key, value = _read_one(layer, block_tables[group[0]], firsts[0], lengths[group[0]])
-        key, value = key[None], value[None]
-    else:
-        longest = max(counts)
-        position = torch.arange(longest, device=query.device)
-        visible = position < torch.tensor(counts, device=query.device)[:, None]
-        # Padding reads the request's own first visible token again: that was surely written, so no NaN can come in.
-        position = torch.where(visible, position, 0) + torch.tensor(firsts, device=query.device)[:, None]
-        table = block_tables[torch.tensor(group, device=query.device)].long()
-        slots = table.gather(1, position // layer.block_size) * layer.block_size + position % layer.block_size
-        key, value = (t.view(len(group), longest, *t.shape[1:]) for t in _gather(layer, slots.flatten()))
-        visible = visible[:, None, None, :]
+    key, value = place.read(layer)
     # The query heads of one KV head become its "queries": [requests, KV heads, query heads of each, head size].
-    grouped = query.view(len(group), kv_heads, -1, query.shape[-1])
-    return _attend(grouped, key.transpose(1, 2), value.transpose(1, 2), visible, scale, soft_cap).reshape(query.shape)
+    grouped = query.reshape(query.shape[0], key.shape[2], -1, query.shape[-1])
+    result = _attend(grouped, key.transpose(1, 2), value.transpose(1, 2), place.visible, scale, soft_cap)
+    return result.reshape(query.shape)
 
 
 def _attend(query, key, value, visible, scale, soft_cap):
@@ -113,39 +137,114 @@ def _attend(query, key, value, visible, scale, soft_cap):
     return torch.matmul(torch.softmax(score, dim=-1), value.float()).to(query.dtype)
 
 
-def _read_one(layer, table, first, end):
-    """K and V of tokens first..end of one request, `[tokens, KV heads, head size]`: a view if blocks are neighbours."""
-    block_size = layer.block_size
-    first_block, end_block = first // block_size, -(-end // block_size)
-    blocks = table[first_block:end_block].tolist()
-    if blocks == list(range(blocks[0], blocks[0] + len(blocks))) and _has_rows(layer):
-        start = blocks[0] * block_size + first % block_size
-        return tuple(t.flatten(0, 1)[start : start + end - first] for t in (layer.key, layer.value))
-    position = torch.arange(first, end, device=table.device)
-    return _gather(layer, table.long()[position // block_size] * block_size + position % block_size)
+# ------------------------------------------------------------------------------------------------ where K and V lie
 
 
-def _has_rows(layer):
-    """True when the pool's slots are equally spaced rows of memory, so that `flatten` is a view (NHD; not HND)."""
-    return all(t.stride(0) == t.shape[1] * t.stride(1) for t in (layer.key, layer.value))
+@dataclass(frozen=True)
+class Neighbours:
+    """Tokens of one request whose blocks are neighbours: slots `start` to `end` of the pool, a view."""
+
+    start: int
+    end: int
+    visible = None
+
+    def read(self, layer):
+        """K and V, each `[1, tokens, KV heads, head size]`."""
+        shape = (1, -1, *layer.key.shape[2:])
+        return tuple(t.view(shape)[:, self.start : self.end] for t in (layer.key, layer.value))
 
 
-def _gather(layer, slots):
-    """K and V of these slots, each `[slots, KV heads, head size]`."""
-    if not _has_rows(layer):
-        block, offset = slots // layer.block_size, slots % layer.block_size
-        return layer.key[block, offset], layer.value[block, offset]
-    return tuple(
-        torch.index_select(t.flatten(0, 1), 0, slots, out=_buffer(which, len(slots), t))
-        for which, t in (("key", layer.key), ("value", layer.value))
+class Scattered:
+    """Tokens that have to be gathered, block by block, because a block is one run of memory.
+
+    blocks    int64 `[requests * blocks of each]`
+    skip      tokens to leave out at the start of the first block (only for one request)
+    count     tokens of each request, padding included
+    visible   bool `[requests, 1, 1, count]`, or None where all are
+    unwritten int64: rows among those gathered that may hold anything, NaN included, which no mask would stop
+    """
+
+    def __init__(self, layer, requests, blocks, skip, count, visible=None, unwritten=None):
+        self.requests, self.blocks, self.skip, self.count = requests, blocks, skip, count
+        self.visible, self.unwritten = visible, unwritten
+        self.key = self.value = None
+        if _has_rows(layer.key) and _has_rows(layer.value):
+            self.key = self._make_buffer("key", layer.key)
+            self.value = self._make_buffer("value", layer.value)
+
+    def read(self, layer):
+        """K and V, each `[requests, tokens, KV heads, head size]`, good until the next reading."""
+        return self._gather(layer.key, self.key), self._gather(layer.value, self.value)
+
+    def _gather(self, pool, buffer):
+        if buffer is None:
+            slots = pool[self.blocks].flatten(0, 1)
+            shaped = self._shaped(slots)
+        else:
+            rows, slots, shaped = buffer
+            torch.index_select(pool.view(pool.shape[0], -1), 0, self.blocks, out=rows)
+        if self.unwritten is not None:
+            slots.index_fill_(0, self.unwritten, 0)
+        return shaped
+
+    def _make_buffer(self, which, pool):
+        """One piece of memory in three views: a row for each block, a row for each slot, and what `read` returns."""
+        num_blocks, block_size = self.blocks.shape[0], pool.shape[1]
+        slots = _buffer(which, num_blocks * block_size, pool)
+        return slots.view(num_blocks, -1), slots, self._shaped(slots)
+
+    def _shaped(self, slots):
+        return slots.view(self.requests, -1, *slots.shape[1:])[:, self.skip : self.skip + self.count]
+
+
+def _place_of_one(layer, table, first, end):
+    """Tokens first..end of one request."""
+    size = layer.block_size
+    blocks = table[first // size : -(-end // size)]
+    ids = blocks.tolist()
+    skip = first % size
+    if ids == list(range(ids[0], ids[0] + len(ids))) and _has_rows(layer.key) and _has_rows(layer.value):
+        start = ids[0] * size + skip
+        return Neighbours(start, start + end - first)
+    return Scattered(layer, 1, blocks.long(), skip, end - first)
+
+
+def _place_of_group(layer, block_tables, group, firsts, ends):
+    """Tokens firsts[i]..ends[i] of each request of a group, padded to whole blocks and to the longest."""
+    size, device = layer.block_size, block_tables.device
+    starts = [first // size for first in firsts]  # the block in which each one begins
+    widest = max(-(-end // size) - start for start, end in zip(starts, ends, strict=True))
+    start = torch.tensor(starts, device=device)[:, None]
+    first, end = torch.tensor(firsts, device=device)[:, None], torch.tensor(ends, device=device)[:, None]
+    logical = start + torch.arange(widest, device=device)
+    last = (end - 1) // size
+    # Padding reads the request's own last block again: its first token was surely written.
+    blocks = block_tables[torch.tensor(group, device=device)].long().gather(1, torch.minimum(logical, last))
+    position = (logical * size)[:, :, None] + torch.arange(size, device=device)
+    position = position.flatten(1)
+    visible = (position >= first) & (position < end)
+    unwritten = torch.minimum(position, last * size + position % size) >= end
+    return Scattered(
+        layer,
+        len(group),
+        blocks.flatten(),
+        0,
+        widest * size,
+        None if visible.all() else visible[:, None, None],
+        unwritten.flatten().nonzero().flatten() if unwritten.any() else None,
     )
 
 
+def _has_rows(pool):
+    """True when slots are equally spaced rows of memory, each block one run, so that `flatten` is a view (NHD)."""
+    return pool.is_contiguous()
+
+
 def _buffer(which, rows, like):
-    """A part of this thread's scratch memory, made larger when it is too small."""
+    """A part of this thread's scratch memory `[rows, KV heads, head size]`, made larger when it is too small."""
     name = (which, like.dtype, like.device, tuple(like.shape[2:]))
     buffers = _scratch.__dict__
-    if name not in buffers or len(buffers[name]) < rows:
+    if name not in buffers or buffers[name].shape[0] < rows:
         with torch.inference_mode(False):  # made in inference mode, it could not be written outside of it
             buffers[name] = torch.empty(rows, *like.shape[2:], dtype=like.dtype, device=like.device)
     return buffers[name][:rows]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from pagedlab.attention.checks import debug
@@ -25,13 +27,46 @@ def write_kv(layer, key: torch.Tensor, value: torch.Tensor, slot_mapping: torch.
 
         write_with_triton(layer, key, value, slot_mapping)
         return
-    if lowest < 0:
-        kept = slot_mapping >= 0
-        key, value, slot_mapping = key[kept], value[kept], slot_mapping[kept]
-    block = slot_mapping // layer.block_size
-    offset = slot_mapping % layer.block_size
-    layer.key.index_put_((block, offset), key)
-    layer.value.index_put_((block, offset), value)
+    kept = None if lowest >= 0 else slot_mapping >= 0
+    _put(layer, key, value, *_places(layer, slot_mapping, kept))
+
+
+def for_all_layers(layer, slot_mapping: torch.Tensor) -> Callable[..., None]:
+    """`write(layer, key, value)` for one step of a model, where slots and shapes are the same in every layer.
+
+    On a CPU they are looked at once, slots here and shapes at the first layer. Errors as of `write_kv`.
+    """
+    from pagedlab.attention import choose_backend
+
+    if choose_backend(None, slot_mapping.device) != "torch":
+        return lambda layer, key, value: write_kv(layer, key, value, slot_mapping)
+    lowest, highest = (int(slot) for slot in slot_mapping.aminmax())
+    check_slots(lowest, highest, layer)
+    kept = None if lowest >= 0 else slot_mapping >= 0
+    places = _places(layer, slot_mapping, kept)
+    checked = False
+
+    def write(layer, key, value):
+        nonlocal checked
+        if not checked:
+            check_write(layer, key, value, slot_mapping)
+            checked = True
+        _put(layer, key, value, *places)
+
+    return write
+
+
+def _places(layer, slot_mapping, kept):
+    """(which tokens are written or None for all, where: their blocks and offsets)."""
+    slots = slot_mapping if kept is None else slot_mapping[kept]
+    return kept, (slots // layer.block_size, slots % layer.block_size)
+
+
+def _put(layer, key, value, kept, places):
+    if kept is not None:
+        key, value = key[kept], value[kept]
+    layer.key.index_put_(places, key)
+    layer.value.index_put_(places, value)
 
 
 def check_write(layer, key, value, slot_mapping) -> None:

@@ -11,7 +11,7 @@ from pagedlab.engine.config import EngineConfig
 from pagedlab.engine.request import CompletionOutput, Request, RequestOutput, SamplingParams
 from pagedlab.engine.scheduler import Scheduler, SchedulerOutput
 
-_HOME = {"EngineDriver": "driver", "LLM": "llm", "Remap": "driver"}
+_HOME = {"CopyOnWrite": "driver", "EngineDriver": "driver", "LLM": "llm", "Remap": "driver"}
 
 __all__ = [
     "LLM",
@@ -19,6 +19,7 @@ __all__ = [
     "BeamSearchParams",
     "BeamSearchSequence",
     "CompletionOutput",
+    "CopyOnWrite",
     "EngineConfig",
     "EngineDriver",
     "Remap",

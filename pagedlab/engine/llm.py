@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -133,6 +133,7 @@ class LLM:
         self.requests: dict[str, Request] = {}  # unfinished ones
         self.tables: dict[str, BlockTable] = {}  # of running requests: what the model reads
         self.groups: dict[str, SequenceGroup] = {}  # prompts whose output is not complete
+        self.used_blocks: set[int] = set()  # that ever held something: all others are zero still
         self.step_count = 0
         self.num_requests = 0
         self.inputs: list[tuple[int, str, tuple, dict]] = []  # asked from outside: after which step, what
@@ -343,6 +344,7 @@ class LLM:
             self.tables[request.request_id] = self.parts["block_table"](self.config.block_size)
         for request_id, block_ids in output.new_block_ids.items():
             self.tables[request_id].append(block_ids)
+            self.used_blocks.update(block_ids)
 
     def _batch(self, output: SchedulerOutput) -> list[ScheduledRequest]:
         batch = []
@@ -361,7 +363,7 @@ class LLM:
         rows = [row for row, part in enumerate(batch) if part.end == len(part.token_ids)]
         requests = [self.requests[batch[row].request_id] for row in rows]
         tokens = sample(
-            logits[rows],
+            logits if len(rows) == len(batch) else logits[rows],
             [request.sampling_params for request in requests],
             [request.seed for request in requests],
             [request.num_tokens for request in requests],
@@ -429,6 +431,7 @@ class LLM:
         self._log("remap", request_id, logical_block, block_id)
         old = table.block_ids[logical_block]
         table.block_ids[logical_block] = block_id
+        self.used_blocks.add(block_id)  # it may be written to from now on
         self.events.emit(
             ev.TableEdited,
             self.remap,
@@ -438,21 +441,27 @@ class LLM:
             new_block_id=block_id,
         )
 
+    def set_copy_on_write(self, on: bool) -> None:
+        """Switch copy-on-write off, or on again. Needs ``era="paper"``: else PagedlabError."""
+        raise PagedlabError('V1 never copies a block: make the engine with LLM(..., era="paper").')
+
     def snapshot(self) -> snapshots.Snapshot:
-        """Everything that a step can change, the bytes in used and cached blocks included."""
+        """Everything that a step can change, the bytes of all blocks that were ever in use included."""
         return snapshots.take(self)
 
     def restore(self, snapshot: snapshots.Snapshot) -> None:
         """Undo everything since ``snapshot``, the trace included. A snapshot can be restored more than once."""
         snapshots.restore(self, snapshot)
 
-    def rerun(self, upto_step: int, **changes: Any) -> LLM:
+    def rerun(self, upto_step: int, *, prompts: Mapping[str, Prompt] | None = None, **changes: Any) -> LLM:
         """A second engine on the same weights that got the same inputs and ran to ``upto_step``.
 
-        ``changes``: other knobs or parts. Raises PagedlabError where the engine keeps no trace (``record=True``).
+        ``prompts``: other prompts for requests that were queued by then, by their ids. ``changes``: other knobs or
+        parts. Raises PagedlabError for a step that is no whole number from 0 on, an unknown request, and where the
+        engine keeps no trace (``record=True``).
         """
         _ = self.trace
-        return snapshots.rerun(self, upto_step, changes)
+        return snapshots.rerun(self, upto_step, prompts or {}, changes)
 
     @property
     def trace(self) -> Trace:

@@ -100,6 +100,21 @@ class PaperLLM(LLM):
         group.width += 1
         return self._fork(group, parent, parent.num_computed_tokens, seed).request_id
 
+    def set_copy_on_write(self, on: bool) -> None:
+        """Switch copy-on-write off, or on again: while it is off, whoever writes into a shared block overwrites what
+        the others have there, and the model goes on with that. The trace is marked as edited.
+
+        Raises PagedlabError where ``on`` is no bool, and for a learner's manager that has no ``set_copy_on_write``.
+        """
+        if not isinstance(on, bool):
+            raise PagedlabError(f"on is {on!r}; it must be True or False.")
+        switch = getattr(self.kv_cache_manager, "set_copy_on_write", None)
+        if switch is None:
+            raise PagedlabError("This engine's kv_cache_manager cannot switch copy-on-write: use pagedlab's own.")
+        self._log("set_copy_on_write", on)
+        switch(on)
+        self.events.emit(ev.CopyOnWriteSwitched, switch, on=on)
+
     def _known(self) -> set[str]:
         """All requests that the trace remembers."""
         events = self.recorder.trace.events if self.recorder else []
@@ -130,6 +145,7 @@ class PaperLLM(LLM):
         super()._apply_schedule(output)
         for request_id, (logical_block, block_id) in output.retargeted.items():
             self.tables[request_id].block_ids[logical_block] = block_id
+            self.used_blocks.add(block_id)
         # In this order: a block that was swapped out may be swapped into, or copied to, in the same step.
         self.swap_space.swap_out(output.blocks_to_swap_out)
         self.swap_space.swap_in(output.blocks_to_swap_in)

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from pagedlab.attention import KVPool
+from pagedlab.attention import KVPool, LayerKV, paged_attention
+from pagedlab.attention import for_all_layers as read_in_all_layers
+from pagedlab.attention.write import for_all_layers as write_in_all_layers
 from pagedlab.kv.block_table import BlockTable
 
 
@@ -66,6 +68,7 @@ class ModelRunner:
             self._seq_lens.host[row] = part.end
             num_tokens = span.stop
             self._query_start_loc.host[row + 1] = num_tokens
+        _last_one_writes(self._slot_mapping.host[:num_tokens])
         rows = len(batch)
         widest = max(len(part.table) for part in batch)
         token_ids, positions = self._token_ids.send(num_tokens), self._positions.send(num_tokens)
@@ -73,13 +76,33 @@ class ModelRunner:
         block_tables = self._block_tables.send(rows)[:, :widest]
         seq_lens, query_start_loc = self._seq_lens.send(rows), self._query_start_loc.send(rows + 1)
 
+        places = (block_tables, seq_lens, query_start_loc)
+        write = write_in_all_layers(self.kv_pool.layer(0), slot_mapping)
+        if self.attention is paged_attention:
+            read = read_in_all_layers(self.kv_pool.layer(0), *places)
+        else:  # a learner's part
+
+            def read(query: torch.Tensor, kv: LayerKV) -> torch.Tensor:
+                return self.attention(query, kv, *places)
+
         def attend(layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
             kv = self.kv_pool.layer(layer)
-            kv.write(key, value, slot_mapping)  # all of the step's K and V first: they may be read in the same step
-            return self.attention(query, kv, block_tables, seq_lens, query_start_loc)
+            write(kv, key, value)  # all of the step's K and V first: they may be read in the same step
+            return read(query, kv)
 
         hidden = self.model(token_ids, positions, attend)
         return self.model.logits(hidden[query_start_loc[1:].long() - 1])
+
+
+def _last_one_writes(slots: np.ndarray) -> None:
+    """Where two tokens go into one slot (only after an edit by hand), let the later one of the batch have it, and skip
+    the other (-1): a device would let chance decide."""
+    if len(np.unique(slots)) == len(slots):
+        return
+    _, last = np.unique(slots[::-1], return_index=True)
+    kept = np.zeros(len(slots), dtype=bool)
+    kept[len(slots) - 1 - last] = True
+    slots[~kept] = -1
 
 
 class _Buffer:

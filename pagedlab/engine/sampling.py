@@ -15,7 +15,9 @@ from pagedlab.engine.request import SamplingParams
 
 def sample(logits: torch.Tensor, params: list[SamplingParams], seeds: list[int], positions: list[int]) -> list[int]:
     """One token id for each row of ``logits`` [requests, vocabulary] (float32)."""
-    tokens = logits.argmax(dim=-1).tolist()
+    # On a CPU numpy's argmax is ten times quicker than torch's; both take the first of equals.
+    best = logits.argmax(dim=-1) if logits.is_cuda else logits.numpy().argmax(axis=-1)
+    tokens = best.tolist()
     for row, (p, seed, position) in enumerate(zip(params, seeds, positions, strict=True)):
         if p.temperature > 0:
             probabilities = _probabilities(logits[row], p).cpu()

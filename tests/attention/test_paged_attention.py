@@ -9,7 +9,8 @@ from batches import Batch, tolerance
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pagedlab.attention import KVPool, LayerKV, paged_attention
+from pagedlab.attention import KVPool, LayerKV, for_all_layers, paged_attention
+from pagedlab.attention.write import for_all_layers as write_in_all_layers
 from pagedlab.errors import PagedlabError
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
@@ -86,6 +87,27 @@ def test_a_decode_batch_of_very_different_lengths_equals_the_reference():
     )
 
 
+@pytest.mark.parametrize(
+    "contexts, queries",
+    [([37, 20, 5], [1, 1, 1]), ([600, 17], [1, 1]), ([37, 40, 9], [37, 1, 3]), ([16, 32, 48], [1, 1, 1]), ([64], [1])],
+)
+def test_a_plan_made_for_all_layers_gives_each_layer_what_a_call_of_its_own_gives(contexts, queries):
+    one, other = Batch(contexts, queries, seed=1), Batch(contexts, queries, seed=1)
+    other.layer.key.mul_(2), other.layer.value.add_(1)
+    attend = for_all_layers(one.layer, *one.arguments[2:])
+    for batch in (one, other, one):
+        expected = paged_attention(*batch.arguments, backend="reference")
+        torch.testing.assert_close(attend(batch.query, batch.layer), expected, **tolerance(torch.float32))
+
+
+def test_a_plan_for_all_layers_refuses_what_a_call_refuses():
+    batch = Batch([20, 30], [1, 3])
+    attend = for_all_layers(batch.layer, batch.block_tables, torch.tensor([20, 2], dtype=torch.int32),
+                            batch.query_start_loc)
+    with pytest.raises(PagedlabError, match="0 <= queries <= context"):
+        attend(batch.query, batch.layer)
+
+
 def test_a_request_without_queries_in_this_step_is_left_out():
     batch = Batch([20, 30, 10], [2, 0, 1])
     result = paged_attention(*batch.arguments)
@@ -115,6 +137,21 @@ class TestWriting:
         assert torch.equal(layer.key[2, 1], key[0]) and torch.equal(layer.value[1, 0], value[2])
         assert int((layer.key != 0).any(-1).any(-1).sum()) == 2, "two slots, and no other, were written"
         assert not pool.layer(0).key.any()
+
+    @pytest.mark.parametrize("slots", [[9, -1, 4], [0, 15, 7]])
+    def test_slots_looked_at_once_for_all_layers_are_written_like_those_of_a_single_call(self, slots):
+        one, other = KVPool(2, 4, 4, 2, 32), KVPool(2, 4, 4, 2, 32)
+        slots = torch.tensor(slots)
+        write = write_in_all_layers(one.layer(0), slots)
+        for i in range(2):
+            key, value = torch.randn(3, 2, 32), torch.randn(3, 2, 32)
+            write(one.layer(i), key, value)
+            other.layer(i).write(key, value, slots)
+        assert torch.equal(one.data, other.data) and one.data.any()
+        with pytest.raises(PagedlabError, match="KV heads, head size"):
+            write_in_all_layers(one.layer(0), slots)(one.layer(0), torch.randn(3, 1, 32), torch.randn(3, 1, 32))
+        with pytest.raises(PagedlabError, match="slots go from 0 to 15"):
+            write_in_all_layers(one.layer(0), torch.tensor([16]))
 
     def test_a_pool_of_any_strides_can_be_written(self):
         data = torch.zeros(2, 4, 2, 4, 32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 import torch
 from contiguous import contiguous_greedy
@@ -611,3 +612,84 @@ def test_a_second_run_cannot_change_what_makes_it_one(tiny, changes):
     llm = LLM(tiny, num_gpu_blocks_override=32, block_size=4, record=True)
     with pytest.raises(PagedlabError):
         llm.rerun(0, **changes)
+
+
+def test_an_entry_pointed_at_a_free_block_reads_the_same_bytes_after_a_restore_and_in_a_branch(tiny):
+    llm = LLM(tiny, record=True, num_gpu_blocks_override=12, block_size=4, enable_prefix_caching=False)
+    llm.add_request([9] * 10, SamplingParams(max_tokens=3, ignore_eos=True))
+    llm.add_request([200] * 9, SamplingParams(max_tokens=20, ignore_eos=True))
+    driver = EngineDriver(llm)
+    while "A" in llm.tables or not llm.step_count:
+        driver.step()
+    used, never = replay(llm.trace).free[0], replay(llm.trace).free[-1]  # A's words lie in the first one still
+    assert used in llm.used_blocks and never not in llm.used_blocks
+    answers = {}
+    for block in (used, never):
+        driver.apply(Remap("B", 0, block))
+        for _ in range(6):
+            driver.step()
+        answers[block] = driver.state().requests["B"].token_ids
+        driver.undo()
+    at = driver.position
+    llm.add_request([77] * 25, SamplingParams(max_tokens=2, ignore_eos=True))  # overwrites what is free
+    while "C" not in {e.request_id for e in llm.trace.events if e.kind == "request_finished"}:
+        driver.step()
+    for block, expected in answers.items():
+        branch = driver.branch(at)
+        branch.llm.abort_request("C")
+        branch.apply(Remap("B", 0, block))
+        for _ in range(6):
+            branch.step()
+        assert branch.state().requests["B"].token_ids == expected, block
+
+
+def test_a_restored_engine_has_the_bytes_of_free_blocks_too(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=12, block_size=4, enable_prefix_caching=False)
+    llm.add_request([9] * 10, SamplingParams(max_tokens=2, ignore_eos=True))
+    llm.add_request([200] * 9, SamplingParams(max_tokens=20, ignore_eos=True))
+    while "A" in llm.tables or not llm.step_count:
+        llm.step()
+    before, snapshot = llm.kv_pool.data.clone(), llm.snapshot()
+    llm.add_request([77] * 25, SamplingParams(max_tokens=2, ignore_eos=True))
+    for _ in range(4):
+        llm.step()
+    assert not torch.equal(llm.kv_pool.data, before)
+    llm.restore(snapshot)
+    assert torch.equal(llm.kv_pool.data, before)
+
+
+def test_two_tokens_for_one_slot_leave_the_later_one_there(tiny):
+    from pagedlab.engine.runner import _last_one_writes
+
+    slots = np.array([3, 5, 3, 7, 5, 3])
+    _last_one_writes(slots)
+    assert slots.tolist() == [-1, -1, -1, 7, 5, 3]
+    _last_one_writes(slots)
+    llm = LLM(tiny, record=True, num_gpu_blocks_override=12, block_size=4)
+    for token in (9, 200):
+        llm.add_request([token] * 6, SamplingParams(max_tokens=8, ignore_eos=True))
+    llm.step()
+    alone = LLM(llm, num_gpu_blocks_override=12, block_size=4)
+    alone.add_request([200] * 6, SamplingParams(max_tokens=8, ignore_eos=True))
+    alone.step(), alone.step()
+    block = llm.tables["B"].block_ids[1]
+    llm.remap("A", 1, block)
+    llm.step()  # A and B write into the same slot: B comes later
+    theirs = alone.kv_pool.data[:, :, alone.tables["A"].block_ids[1], 2]
+    torch.testing.assert_close(llm.kv_pool.data[:, :, block, 2], theirs)
+
+
+def test_a_branch_can_give_a_request_another_prompt(tiny):
+    llm = LLM(tiny, record=True, num_gpu_blocks_override=32, block_size=4)
+    llm.add_request("hello world", GREEDY)
+    driver = EngineDriver(llm)
+    driver.step(), driver.step()
+    llm.add_request("another one", GREEDY)
+    while driver.step():
+        pass
+    assert driver.prompts(1) == ["A"] and driver.prompts(2) == ["A", "B"]
+    branch = driver.branch(3, replace={"B": [5, 6, 7]})
+    assert branch.state().requests["B"].token_ids[:3] == [5, 6, 7]
+    assert branch.state().requests["A"].token_ids == replay(llm.trace, driver.num_events(3)).requests["A"].token_ids
+    with pytest.raises(PagedlabError, match="Up to step 1 no request 'B' was queued; there are: A."):
+        driver.branch(1, replace={"B": "x"})

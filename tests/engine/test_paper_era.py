@@ -8,10 +8,11 @@ import torch
 from contiguous import contiguous_logits
 
 from pagedlab.bench import fragmentation, preemption, sharing
-from pagedlab.engine import LLM, BeamSearchParams, EngineDriver, SamplingParams
+from pagedlab.engine import LLM, BeamSearchParams, CopyOnWrite, EngineDriver, SamplingParams
 from pagedlab.errors import PagedlabError
 from pagedlab.kv.paper import BlockAllocator, BlockSpaceManager
 from pagedlab.trace import load, replay, save
+from pagedlab.trace.invariants import broken
 from pagedlab.trace.sharing import sharing as sharing_of
 
 PROMPTS = [[1, 2, 3, 4, 5, 6, 7, 8, 9], [9, 8, 7, 6, 5, 4, 3, 2], [3] * 14]
@@ -468,3 +469,67 @@ def test_replay_follows_a_request_that_was_edited_by_hand_through_fork_copy_and_
     kinds = {event.kind for event in llm.trace.events}
     assert {"block_copied", "blocks_swapped_out" if preemption == "swap" else "request_preempted"} <= kinds
     assert replay(llm.trace).ref_cnt == [0] * 16
+
+
+# ------------------------------------------------------------------------------------------- without copy-on-write
+
+
+def test_without_copy_on_write_the_last_writer_overwrites_the_others_and_undo_recovers(tiny):
+    llm = paper(tiny)
+    llm.add_request(PROMPTS[0], SAMPLING)  # 9 tokens: one slot of the third block, which four answers share
+    driver = EngineDriver(llm)
+    driver.step()
+    honest = driver.branch(1)
+    driver.apply(CopyOnWrite(False))
+    assert driver.state().edited and not driver.state().copy_on_write
+    driver.step()
+    state = driver.state()
+    assert {table[-1] for table in state.tables.values()} == {state.tables["A/0"][-1]}
+    tables = {s.request_id: llm.kv_cache_manager.get_block_table(s) for s in llm.requests.values()}
+    assert state.tables == tables and state.free == llm.block_pool.get_free_block_ids()[::-1]
+    # What lies in the slot is what the last of the batch wrote there: as in a run where it alone wrote.
+    honest.step()
+    theirs = honest.llm.kv_pool.data[:, :, honest.state().tables["A/3"][-1], 1]
+    torch.testing.assert_close(llm.kv_pool.data[:, :, state.tables["A/0"][-1], 1], theirs)
+    assert state.slots[state.tables["A/0"][-1]][1].request_id == "A/3"
+    said = " ".join(broken(state))
+    assert "A/0 reads 1 token" in said and "A/3 wrote there" in said
+    driver.undo()
+    for _ in range(6):
+        driver.step(), honest.step()
+    honest.step_back()
+    got, expected = ({r: q.token_ids for r, q in d.state().requests.items()} for d in (driver, honest))
+    assert got == expected and not driver.state().edited
+
+
+def test_copy_on_write_switched_on_again_copies_again_and_a_branch_lives_through_both(tiny):
+    llm = paper(tiny)
+    llm.add_request(PROMPTS[0], SAMPLING)
+    driver = EngineDriver(llm)
+    driver.step()
+    driver.apply(CopyOnWrite(False))
+    driver.step()
+    driver.apply(CopyOnWrite(True))
+    driver.step()
+    kinds = [e.kind for e in llm.trace.events]
+    assert kinds.count("copy_on_write_switched") == 2 and "block_copied" in kinds[kinds.index("step_ended") + 1 :]
+    assert driver.branch(3).state().tables == driver.state().tables
+    with pytest.raises(PagedlabError, match="V1 never copies"):
+        driver.branch(3, era="v1")
+
+
+def test_what_is_no_edit_and_a_manager_that_cannot_are_refused(tiny):
+    class Mine:
+        def __init__(self, *args, **kwargs):
+            self.inner = BlockSpaceManager(*args, **kwargs)
+
+        def __getattr__(self, name):
+            if name in ("inner", "set_copy_on_write"):
+                raise AttributeError(name)
+            return getattr(self.inner, name)
+
+    driver = EngineDriver(paper(tiny, kv_cache_manager=Mine))
+    for edit, words in ((CopyOnWrite(False), "cannot switch copy-on-write"), ("off", "is no edit")):
+        with pytest.raises(PagedlabError, match=words):
+            driver.apply(edit)
+    assert not driver.can_undo

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from pagedlab.model.llama import LlamaConfig, LlamaModel, linear, rope_frequencies
+from pagedlab.model import llama
+from pagedlab.model.llama import LlamaConfig, LlamaModel, linear, rms_norm, rope_frequencies, rotate
 from pagedlab.model.weights import load_model
 
 
@@ -66,16 +67,44 @@ def test_requests_packed_in_one_pass_do_not_touch_each_other(contiguous, all_log
     torch.testing.assert_close(together, alone, atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 16, 17, 40])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 16, 17, 40, 64, 65, 300])
 @pytest.mark.parametrize("biased", [False, True])
-def test_linear_is_a_matrix_product_for_any_number_of_tokens(rows, biased):
+@pytest.mark.parametrize("out, in_", [(80, 48), (192, 48), (64, 96), (80, 96)])
+def test_linear_is_a_matrix_product_for_any_number_of_tokens(rows, biased, out, in_):
     generator = torch.Generator().manual_seed(rows)
-    x, weight = torch.randn(rows, 48, generator=generator), torch.randn(80, 48, generator=generator)
-    bias = torch.randn(80, generator=generator) if biased else None
+    x, weight = torch.randn(rows, in_, generator=generator), torch.randn(out, in_, generator=generator)
+    bias = torch.randn(out, generator=generator) if biased else None
+    given = x.clone()
     result = linear(x, weight, bias)
     exact = torch.nn.functional.linear(x.double(), weight.double(), None if bias is None else bias.double())
-    assert result.shape == (rows, 80) and result.is_contiguous()
+    assert result.shape == (rows, out) and result.is_contiguous() and torch.equal(x, given)
     torch.testing.assert_close(result, exact.float(), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("tokens", [1, 3])
+def test_rotate_turns_each_pair_by_its_angle(tokens):
+    x, angle = torch.randn(tokens, 5, 16), torch.rand(tokens, 1, 8) * 6
+    cos, sin = angle.cos(), angle.sin()
+    turned = rotate(x, torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1))
+    pairs = torch.complex(x[..., :8], x[..., 8:]) * torch.complex(cos, sin)
+    torch.testing.assert_close(turned, torch.cat((pairs.real, pairs.imag), -1))
+
+
+@pytest.mark.parametrize("dtype, near", [(torch.float32, 1e-5), (torch.float16, 5e-3), (torch.bfloat16, 4e-2)])
+def test_rms_norm_brings_each_token_to_root_mean_square_one_times_the_weight(dtype, near):
+    x, weight = (100 * torch.randn(3, 64)).to(dtype), torch.rand(64).to(dtype)
+    exact = x.double() / (x.double().square().mean(-1, keepdim=True) + 1e-5).sqrt() * weight.double()
+    result = rms_norm(x, weight, 1e-5)
+    assert result.dtype == dtype
+    torch.testing.assert_close(result.double(), exact, atol=near, rtol=near)
+
+
+def test_a_long_prompt_cut_into_parts_for_the_feed_forward_gives_the_same(contiguous, monkeypatch):
+    model, _ = load_model("tiny-random")
+    ids, positions = torch.arange(100), torch.arange(100)
+    whole = model(ids, positions, contiguous())
+    monkeypatch.setattr(llama, "MLP_TOKENS", 32)
+    torch.testing.assert_close(model(ids, positions, contiguous()), whole, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

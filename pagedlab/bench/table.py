@@ -1,0 +1,111 @@
+"""`python -m pagedlab.bench.table`: the README's table of figures, made from the raw figures in `measured/`.
+
+`pagedlab bench NAME --out pagedlab/bench/measured/NAME.json` makes those. Nothing in the table is typed by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+from pagedlab.bench.machine import said
+from pagedlab.errors import PagedlabError
+
+MEASURED = Path(__file__).parent / "measured"
+START, END = "<!-- figures: start (python -m pagedlab.bench.table writes this) -->", "<!-- figures: end -->"
+
+
+def load(folder: Path = MEASURED) -> dict[str, dict[str, Any]]:
+    """Every benchmark's raw figures by its name; what was measured case by case in several files comes together."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted(folder.glob("*.json")):
+        result = json.loads(path.read_text())
+        name = result["benchmark"]
+        if name in found and "cases" in result:
+            found[name]["cases"] |= result["cases"]
+        else:
+            found[name] = result
+    return found
+
+
+def table(found: dict[str, dict[str, Any]]) -> str:
+    """Markdown. Raises PagedlabError where a benchmark's figures are missing."""
+    missing = {"engine", "paging", "startup", "memory", "scaling"} - set(found)
+    if missing:
+        raise PagedlabError(
+            f"There are no figures of {', '.join(sorted(missing))}; measure with pagedlab bench NAME --out FILE."
+        )
+    rows = [("measured", "figure", "`pagedlab bench …`")]
+    rows += _engine(found["engine"]) + _paging(found["paging"]) + _startup(found["startup"])
+    rows += _memory(found["memory"]) + _scaling(found["scaling"])
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    lines.insert(1, "|---|---|---|")
+    e = found["engine"]
+    head = f"{e['model']} in fp32 on a CPU ({said(e['machine'])}; transformers {e['transformers']}), medians:"
+    return "\n".join([head, "", *lines])
+
+
+def _engine(result: dict[str, Any]) -> list[tuple[str, str, str]]:
+    rows = []
+    for name, case in sorted(result["cases"].items()):
+        faster = case["times_faster"]
+        text = f"{case['tokens_per_second']['pagedlab']:.0f} tokens/s, {100 * case['of_bound']:.0f} % of the bound; "
+        text += f"{faster['padded']:.1f} times transformers' padded batch, {faster['continuous']:.1f} times its "
+        text += "continuous batching"
+        rows.append((f"({name}) {case['words']}", text, "`engine`"))
+    return rows
+
+
+def _paging(result: dict[str, Any]) -> list[tuple[str, str, str]]:
+    parts = [f"{at['ratio']:.2f} times at context {int(context):,}" for context, at in result["contexts"].items()]
+    words = f"a decode step of {result['batch']} requests over scattered blocks, against contiguous K and V"
+    return [(words, ", ".join(parts), "`paging`")]
+
+
+def _startup(result: dict[str, Any]) -> list[tuple[str, str, str]]:
+    m = result["medians"]
+    text = f"{m['import_pagedlab']:.2f} s; {m['first_token']:.1f} s; {m['doctor']:.1f} s"
+    text += f" (`import torch` alone: {m['import_torch']:.1f} s)"
+    return [("`import pagedlab`; cached model to first token; `pagedlab doctor`", text, "`startup`")]
+
+
+def _memory(result: dict[str, Any]) -> list[tuple[str, str, str]]:
+    text = f"{result['taken_over_weights_and_pool']:.2f}; {result['growth_bytes'] / 1e6:.1f} MB"
+    words = f"peak memory over weights plus pool; growth in {result['decode_steps']:,} decode steps"
+    return [(words, text, "`memory`")]
+
+
+def _scaling(result: dict[str, Any]) -> list[tuple[str, str, str]]:
+    largest = max(s["batch"] for s in result["shares"])
+    plain, both = (next(s for s in result["shares"] if s["batch"] == largest and s["recorded"] is on)
+                   for on in (False, True))
+    text = f"{plain['scheduler']:.2%}; {both['scheduler'] + both['recorder']:.2%}"
+    points = {(p["batch"], p["context"]): statistics.median(p["seconds"]) for p in result["step_seconds"]}
+    (batch, context), (most, longest) = min(points), max(points)
+    growth = f"{1e3 * points[batch, context]:.0f} ms to {1e3 * points[most, longest]:,.0f} ms"
+    return [
+        (f"the scheduler's share of a step at batch {largest}; with the recorder", text, "`scaling`"),
+        (f"a decode step, from batch {batch} at context {context} to batch {most} at context {longest:,}", growth,
+         "`scaling`"),
+    ]
+
+
+def write(readme: Path, folder: Path = MEASURED) -> bool:
+    """Put the table between its two marks in the README. True where that changed something."""
+    text = readme.read_text()
+    if text.count(START) != 1 or text.count(END) != 1:
+        raise PagedlabError(f"{readme.name} must have the two lines {START} and {END}, once each.")
+    before, after = text.split(START)[0], text.split(END)[1]
+    new = f"{before}{START}\n{table(load(folder))}\n{END}{after}"
+    readme.write_text(new)
+    return new != text
+
+
+if __name__ == "__main__":
+    try:
+        write(Path(sys.argv[1] if len(sys.argv) > 1 else "README.md"))
+    except PagedlabError as error:
+        sys.exit(str(error))

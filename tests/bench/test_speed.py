@@ -1,0 +1,167 @@
+"""The benchmarks of speed, run small: what they print is complete and fits together. No figure's size is asserted."""
+
+import json
+
+import pytest
+import torch
+
+from pagedlab.bench import engine, memory, paging, scaling, startup, table
+from pagedlab.bench.bound import FORMS, BoundOf
+from pagedlab.bench.workloads import WORKLOADS, Workload
+from pagedlab.engine import LLM
+from pagedlab.errors import PagedlabError
+from pagedlab.model.weights import load_model
+
+SMALL = Workload("small", "three prompts with a common start", (20, 25, 30), 4, shared=16)
+
+
+@pytest.fixture
+def small_workload(monkeypatch):
+    monkeypatch.setitem(WORKLOADS, "a", SMALL)
+
+
+@pytest.fixture(scope="module")
+def scaled():
+    return scaling.measure("tiny-random", batches=(1, 4), contexts=(32, 64), steps=1)
+
+
+class TestWorkloads:
+    def test_are_those_that_the_issue_names(self):
+        lengths = {name: w.lengths for name, w in WORKLOADS.items()}
+        assert len(lengths["a"]) == 1 and WORKLOADS["a"].new == 64
+        assert len(lengths["b"]) == 16 and (min(lengths["b"]), max(lengths["b"])) == (32, 256)
+        assert len(set(lengths["b"])) == 16 and WORKLOADS["b"].new == 32
+        assert lengths["c"] == (528,) * 16 and (WORKLOADS["c"].shared, WORKLOADS["c"].new) == (512, 16)
+
+    def test_prompts_share_exactly_what_they_say_and_differ_from_round_to_round(self):
+        prompts = SMALL.prompts(1000, seed=0)
+        assert [len(p) for p in prompts] == [20, 25, 30]
+        assert prompts[0][:16] == prompts[1][:16] == prompts[2][:16] and prompts[0][16:20] != prompts[1][16:20]
+        assert SMALL.prompts(1000, seed=0) == prompts and SMALL.prompts(1000, seed=1)[0][:16] != prompts[0][:16]
+
+
+class TestEngine:
+    def test_alone_it_gives_our_figures_and_the_bound(self, small_workload, capsys):
+        result = engine.run(model="tiny-random", cases="a", rounds=2, against=None)
+        case = result["cases"]["a"]
+        assert len(case["seconds"]["pagedlab"]) == len(case["bound_seconds"]) == 2
+        assert case["new_tokens"] == 12 and case["of_bound"] > 0 and case["times_faster"] == {}
+        assert "ours, of that bound" in capsys.readouterr().out
+
+    @pytest.mark.slow
+    def test_against_transformers_both_of_its_ways_give_the_tokens_that_we_give(self, small_workload, capsys, tmp_path):
+        out = tmp_path / "engine.json"
+        engine.run(model="tiny-random", cases="a", rounds=1, against="transformers", json=True, out=out)
+        result = json.loads(capsys.readouterr().out)
+        assert result == json.loads(out.read_text())
+        case = result["cases"]["a"]
+        assert set(case["times_faster"]) == {"padded", "continuous"}
+        assert case["same_answers"] == {"padded": "3 of 3", "continuous": "3 of 3"}
+
+    @pytest.mark.parametrize(
+        "wrong, sentence",
+        [
+            (dict(cases="x"), "cases is 'x'"),
+            (dict(cases=""), "cases is ''"),
+            (dict(rounds=0), "rounds is 0"),
+            (dict(against="vllm"), "against is 'vllm'"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(self, wrong, sentence):
+        with pytest.raises(PagedlabError, match=sentence):
+            engine.measure(**{"model": "tiny-random", "cases": "a", "rounds": 1, "against": None} | wrong)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_the_bound_says_the_same_product(form):
+    x, weight = torch.randn(5, 32), torch.randn(192, 32)
+    y = FORMS[form](x, weight)
+    if form == "W @ x.T":
+        y = y.t()
+    elif y.dim() == 3:
+        y = y.transpose(0, 1).reshape(5, 192)
+    torch.testing.assert_close(y, x @ weight.t())
+
+
+def test_the_bound_counts_a_common_prompt_once():
+    model, _ = load_model("tiny-random")
+    bound = BoundOf(model, SMALL)
+    assert len(bound.prefill_x["qkv"]) == 20 + 9 + 14 and len(bound.prefill_x["head"]) == 3
+    assert [call[0].shape[2] for call in bound.prefill_attention.calls] == [20, 9, 14]
+    measured = bound.measure()
+    assert measured.decode_steps == 3 and measured.seconds > 3 * measured.decode_products
+
+
+class TestPaging:
+    def test_both_sides_compute_the_same(self, capsys):
+        result = paging.measure("tiny-random", contexts=(20, 32), steps=2)
+        assert set(result["contexts"]) == {"20", "32"}
+        for at in result["contexts"].values():
+            assert at["largest_difference_of_logits"] < 1e-4
+            assert len(at["seconds"]["paged"]) == len(at["seconds"]["contiguous"]) == 2
+        print(paging._table(result))
+        assert "paged costs" in capsys.readouterr().out
+
+    def test_a_context_that_the_model_has_not_is_refused(self):
+        with pytest.raises(PagedlabError, match="at most 512 tokens"):
+            paging.measure("tiny-random", contexts=(512,), steps=2)
+
+
+class TestScaling:
+    def test_every_point_and_every_share_is_there(self, scaled):
+        assert {(p["batch"], p["context"]) for p in scaled["step_seconds"]} == {(1, 32), (1, 64), (4, 32), (4, 64)}
+        assert [(s["batch"], s["recorded"]) for s in scaled["shares"]] == [(1, False), (1, True), (4, False), (4, True)]
+        assert all(0 < s["scheduler"] < 1 and (s["recorder"] > 0 or not s["recorded"]) for s in scaled["shares"])
+
+    def test_the_page_stands_alone(self, scaled, tmp_path):
+        page = tmp_path / "folder" / "scaling.html"
+        scaling.write_page(scaled, page)
+        text = page.read_text()
+        assert "context 64" in text and "<script src=" not in text and len(text) > 1_000_000
+
+    def test_watching_changes_no_event(self):
+        def events(watched):
+            llm = LLM("tiny-random", record=True, num_gpu_blocks_override=20)
+            llm.add_request("some text")
+            if watched:
+                watch = scaling.Stopwatch()
+                watch.around(llm.scheduler, "schedule", "update_from_output")
+                watch.around(llm.events, "emit", "scheduled", "written", "sampled")
+            for _ in range(3):
+                llm.step()
+            return [(e.kind, e.source) for e in llm.trace.events]
+
+        assert events(watched=True) == events(watched=False)
+
+
+@pytest.mark.slow
+def test_startup_times_every_program():
+    result = startup.measure("tiny-random", rounds=1)
+    assert set(result["medians"]) == set(startup.WORDS)
+    assert all(len(times) == 1 for times in result["seconds"].values())
+    assert "first token" in startup._table(result)
+
+
+@pytest.mark.slow
+def test_memory_sets_the_peak_against_weights_and_pool():
+    result = memory.measure("tiny-random", steps=50)
+    assert result["peak_bytes"] > result["imports_bytes"] > 0
+    assert result["weights_bytes"] and result["pool_bytes"] == 2 * 3 * 2 * 16 * 4 * 16 * memory.BLOCKS
+    assert "growth in 50 decode steps" in memory._table(result)
+
+
+class TestTable:
+    def test_the_readme_holds_what_the_raw_figures_give(self, root, tmp_path):
+        """After a new measurement: python -m pagedlab.bench.table."""
+        copy = tmp_path / "README.md"
+        copy.write_text((root / "README.md").read_text())
+        assert table.write(copy) is False
+
+    def test_raw_figures_name_no_machine_and_no_path(self):
+        for path in table.MEASURED.glob("*.json"):
+            text = path.read_text()
+            assert "/" not in text.replace("/s", ""), path.name
+
+    def test_missing_figures_are_named(self, tmp_path):
+        with pytest.raises(PagedlabError, match="engine, memory, paging, scaling, startup"):
+            table.table(table.load(tmp_path))
