@@ -1,0 +1,123 @@
+"""Builds the course as a static site: ``python tools/build_site.py [--to FOLDER] [--jobs N] [NN ...]``.
+
+Every chapter is run from top to bottom, then written as a page on which its labs step without a kernel, its charts
+answer to the mouse, and its formulas are MathML. Nothing on a page is fetched from a network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from tqdm import tqdm
+
+sys.path.insert(0, str(Path(__file__).parent))
+import site_pages as pages  # noqa: E402
+from routes import ROOT, chapters, question  # noqa: E402
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+CHART = "application/vnd.plotly.v1+json"
+HIDDEN = shutil.ignore_patterns(".*")
+
+
+def build(folder: Path, numbers: list[int], jobs: int) -> None:
+    """Write the site of the chapters ``numbers`` into ``folder``. Raises RuntimeError where a chapter fails, and for a
+    link to what the whole site does not have."""
+    there = chapters()
+    folder.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(jobs) as pool:
+        ran = list(tqdm(pool.map(run, [there[n] for n in numbers]), total=len(numbers), unit="chapter"))
+    has_chart = False
+    for path, notebook in zip((there[n] for n in numbers), ran, strict=True):
+        has_chart |= plotly_to_html(notebook)
+        (folder / f"{path.stem}.html").write_text(pages.chapter(path, notebook, numbers), encoding="utf-8")
+    if has_chart:
+        from plotly.offline import get_plotlyjs
+
+        (folder / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")
+    for name in pages.DOCS:
+        (folder / f"{name}.html").write_text(pages.document(ROOT / "docs" / f"{name}.md"), encoding="utf-8")
+    (folder / "index.html").write_text(pages.index(numbers), encoding="utf-8")
+    (folder / "site.css").write_text(pages.styles(), encoding="utf-8")
+    shutil.copytree(ROOT / "exercises", folder / "exercises", dirs_exist_ok=True, ignore=HIDDEN)
+    lost = [f"{page.name}: {link}" for page in sorted(folder.glob("*.html")) for link in dead_links(page)]
+    if lost and len(numbers) == len(there):
+        raise RuntimeError("The site has links that lead nowhere:\n" + "\n".join(lost))
+
+
+def run(path: Path) -> nbformat.NotebookNode:
+    """The chapter, run in its own folder, with HTML in the place of its widgets."""
+    notebook = nbformat.read(path, as_version=4)
+    with tempfile.TemporaryDirectory() as folder:
+        first = nbformat.v4.new_code_cell("from pagedlab.viz import published\npublished.watch()")
+        last = nbformat.v4.new_code_cell(f"published.publish({folder!r}, {path.name[:2]!r})")
+        notebook.cells = [first, *notebook.cells, last]
+        try:
+            NotebookClient(
+                notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
+            ).execute()
+        except CellExecutionError as error:
+            raise RuntimeError(f"{path.name} does not run, so there is no page of it: {error}") from None
+        notebook.cells = notebook.cells[1:-1]
+        for cell in notebook.cells:
+            for output in cell.get("outputs", []):
+                data = output.get("data", {})
+                if VIEW in data:
+                    page = Path(folder) / f"{data[VIEW]['model_id']}.html"
+                    output["data"] = {"text/html": page.read_text(encoding="utf-8")}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":  # progress bars
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+    return notebook
+
+
+def plotly_to_html(notebook: nbformat.NotebookNode) -> bool:
+    """Give each chart to plotly's script on the page. False where there is none."""
+    import plotly.io
+
+    found = False
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            chart = output.get("data", {}).pop(CHART, None)
+            if chart is not None:
+                found, config = True, chart.pop("config", {})
+                output.data["text/html"] = plotly.io.to_html(
+                    chart, config=config, include_plotlyjs=False, full_html=False, validate=False
+                )
+    return found
+
+
+def dead_links(page: Path) -> list[str]:
+    """Links of a page to files of the site that are not there."""
+    links = set(re.findall(r'<a [^>]*href="([^"#]+)', page.read_text(encoding="utf-8")))
+    return sorted(
+        link for link in links if not re.match(r"https?:|mailto:", link) and not (page.parent / link).exists()
+    )
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("chapters", nargs="*", type=int, metavar="NN", help="only these chapters")
+    arguments.add_argument("--to", type=Path, default=ROOT / "site", metavar="FOLDER")
+    arguments.add_argument("--jobs", type=int, default=2, help="chapters run at once")
+    chosen = arguments.parse_args()
+    unknown = sorted(set(chosen.chapters) - set(chapters()))
+    if unknown:
+        sys.exit(f"There is no chapter {unknown[0]}; there are {', '.join(map(str, chapters()))}.")
+    try:
+        build(chosen.to, sorted(set(chosen.chapters)) or list(chapters()), chosen.jobs)
+    except (RuntimeError, OSError) as error:
+        sys.exit(str(error))
+    print(f"{chosen.to / 'index.html'}  (chapters: {', '.join(question(path) for path in chapters().values())})")
+
+
+if __name__ == "__main__":
+    main()
