@@ -13,13 +13,14 @@ RUN := PATH="$(CURDIR)/.venv/bin:$$PATH" $(PY)
 # A virtual environment works only where it was built: after a move, or when its Python has gone, build it again.
 USABLE := $(shell [ "$$(cat $(STAMP) 2>/dev/null)" = "$$(pwd)" ] && $(PY) -c "" 2>/dev/null && echo yes)
 
-.PHONY: help env lab test test-quick lint exercises constraints clean
+.PHONY: help env lab test test-quick lint exercises class-repo constraints clean
 
 help:
 	@echo "make lab         set up, then open the course in JupyterLab on this machine (LAB_ARGS=...)"
 	@echo "make test        set up, then run everything: lint, tests, notebooks, browser"
 	@echo "make test-quick  the same without notebooks, browser and slow tests"
 	@echo "make exercises   make exercises/ from solutions/ (EXERCISE_ARGS=--execute runs the solutions first)"
+	@echo "make class-repo  write a class's own repository, without solutions (DIR=../my-class)"
 	@echo "make env         set up .venv only"
 	@echo "make constraints write constraints.txt from what is in .venv"
 	@echo "make clean       remove .venv, caches and test artifacts"
@@ -51,6 +52,10 @@ test-quick: lint
 # After a change in solutions/; with EXERCISE_ARGS=--execute every solution is run first and its outputs are kept.
 exercises: env
 	$(RUN) -m pagedlab.grading.make_exercises $(EXERCISE_ARGS)
+
+# For instructors: docs/instructors.md. CLASS_ARGS="--seed 4711 --url https://…" for what it takes.
+class-repo: env
+	@$(RUN) tools/class_repo.py "$(DIR)" $(CLASS_ARGS)
 
 constraints:
 	sh tools/freeze.sh > constraints.new

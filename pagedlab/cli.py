@@ -193,13 +193,22 @@ def grade(
         metavar="PATH", help="Exercise notebooks, or folders of them.")],
     json: Annotated[Path | None, typer.Option(
         metavar="FILE", help="Write the result to this file too, as data.")] = None,
+    junit: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write the result to this file too, as JUnit's XML.")] = None,
+    out: Annotated[Path | None, typer.Option(
+        metavar="FOLDER", help="Write the class table (CSV, HTML) and each learner's feedback here.")] = None,
     min_score: Annotated[float | None, typer.Option(
         help="Exit with status 1 unless every notebook has this percentage of its points.")] = None,
+    seed: Annotated[int | None, typer.Option(
+        help="Of the predictions' puzzles; by default the one that each notebook names.")] = None,
+    jobs: Annotated[int | None, typer.Option(
+        help="Notebooks graded at a time; by default one for each core.")] = None,
 ) -> None:
     """Grade exercise notebooks: points for each check."""
-    from pagedlab.grading.grade import run
+    from pagedlab.grading.classroom import run
 
-    raise typer.Exit(run(paths, json_path=json, min_score=min_score))
+    raise typer.Exit(run(
+        paths, json_path=json, junit_path=junit, out=out, min_score=min_score, seed=seed, jobs=jobs))
 
 
 @app.command()
@@ -289,6 +298,80 @@ def bench_preemption(
     from pagedlab.bench.preemption import run
 
     run(model=model, device=device, json=json)
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Keep the raw figures in this file too, as JSON.")]
+
+
+@bench.command("engine")
+def bench_engine(
+    against: Annotated[str | None, typer.Option(
+        help="transformers: its padded batch and its continuous batching take turns with ours.")] = None,
+    cases: Annotated[str, typer.Option(help="a: one sequence; b: a mixed batch; c: a common prompt.")] = "abc",
+    rounds: Annotated[int, typer.Option(help="Rounds; medians count.")] = 3,
+    model: Model = "smollm2",
+    json: Json = False,
+    out: Out = None,
+) -> None:
+    """Our speed, beside transformers' and this machine's bound."""
+    from pagedlab.bench.engine import run
+
+    run(model=model, cases=cases, rounds=rounds, against=against, json=json, out=out)
+
+
+@bench.command("paging")
+def bench_paging(
+    steps: Annotated[int, typer.Option(help="Steps on each side; medians count.")] = 7,
+    model: Model = "smollm2",
+    json: Json = False,
+    out: Out = None,
+) -> None:
+    """A decode step with paged and with contiguous memory."""
+    from pagedlab.bench.paging import run
+
+    run(model=model, steps=steps, json=json, out=out)
+
+
+@bench.command("startup")
+def bench_startup(
+    rounds: Annotated[int, typer.Option(help="Rounds; medians count.")] = 3,
+    model: Model = "smollm2",
+    json: Json = False,
+    out: Out = None,
+) -> None:
+    """How long until the first token, and until doctor is done."""
+    from pagedlab.bench.startup import run
+
+    run(model=model, rounds=rounds, json=json, out=out)
+
+
+@bench.command("memory")
+def bench_memory(
+    steps: Annotated[int, typer.Option(help="Decode steps in which nothing may grow.")] = 10_000,
+    model: Model = "smollm2",
+    json: Json = False,
+    out: Out = None,
+) -> None:
+    """Peak memory, beside weights and pool; growth in use."""
+    from pagedlab.bench.memory import run
+
+    run(model=model, steps=steps, json=json, out=out)
+
+
+@bench.command("scaling")
+def bench_scaling(
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it into this page, which needs no other.")
+                    ] = None,
+    steps: Annotated[int, typer.Option(help="Steps at each point; medians count.")] = 3,
+    model: Model = "smollm2",
+    json: Json = False,
+    out: Out = None,
+) -> None:
+    """Time per step against batch and context."""
+    from pagedlab.bench.scaling import run
+
+    run(model=model, steps=steps, html=html, json=json, out=out)
 
 
 @bench.command("labs")

@@ -60,10 +60,8 @@ def show_recorded(path: Path, *, play: bool, delay: float) -> None:
         raise PagedlabError(f"{path} holds no finished step, so there is nothing to show. Record it again.")
     try:
         replay(driver.trace)
-    except PagedlabError:
-        raise
     except ValueError as error:
-        raise PagedlabError(f"{path} contradicts itself: {error}. Record it again.") from error
+        raise PagedlabError(f"{path}: {error}") from error
     walk(driver, play=play, delay=delay)
 
 

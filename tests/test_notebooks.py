@@ -9,6 +9,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from pagedlab import viz
+
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted(
     path for folder in ("notebooks", "exercises", "solutions") for path in (ROOT / folder).glob("*.ipynb")
@@ -81,7 +83,8 @@ def test_a_chapter_has_what_every_chapter_has(chapter):
     ):
         assert part in text, f"no {part!r}"
     code = "\n".join(cell.source for cell in read(chapter).cells if cell.cell_type == "code")
-    for part in ("memory_map(", "predictions.ask(", "predictions.summary()", "show_source(", "Chart(", "badge("):
+    assert any(f"{lab}(" in code for lab in viz.__all__), f"none of the labs: {', '.join(viz.__all__)}"
+    for part in ("predictions.ask(", "predictions.summary()", "show_source(", "Chart(", "badge("):
         assert part in code, f"no {part!r}"
 
 
