@@ -13,7 +13,7 @@ RUN := PATH="$(CURDIR)/.venv/bin:$$PATH" $(PY)
 # A virtual environment works only where it was built: after a move, or when its Python has gone, build it again.
 USABLE := $(shell [ "$$(cat $(STAMP) 2>/dev/null)" = "$$(pwd)" ] && $(PY) -c "" 2>/dev/null && echo yes)
 
-.PHONY: help env lab test test-quick lint exercises class-repo constraints clean
+.PHONY: help env lab test test-quick lint exercises class-repo site constraints clean
 
 help:
 	@echo "make lab         set up, then open the course in JupyterLab on this machine (LAB_ARGS=...)"
@@ -21,6 +21,7 @@ help:
 	@echo "make test-quick  the same without notebooks, browser and slow tests"
 	@echo "make exercises   make exercises/ from solutions/ (EXERCISE_ARGS=--execute runs the solutions first)"
 	@echo "make class-repo  write a class's own repository, without solutions (DIR=../my-class)"
+	@echo "make site        run all chapters and write the course as web pages into site/ (SITE_ARGS=...)"
 	@echo "make env         set up .venv only"
 	@echo "make constraints write constraints.txt from what is in .venv"
 	@echo "make clean       remove .venv, caches and test artifacts"
@@ -57,11 +58,15 @@ exercises: env
 class-repo: env
 	@$(RUN) tools/class_repo.py "$(DIR)" $(CLASS_ARGS)
 
+# The labs on these pages step without a kernel. SITE_ARGS="--to FOLDER --jobs 4 3 7" for less or elsewhere.
+site: env
+	$(RUN) tools/build_site.py $(SITE_ARGS)
+
 constraints:
 	sh tools/freeze.sh > constraints.new
 	mv constraints.new constraints.txt
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis artifacts build dist *.egg-info
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis artifacts site build dist *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import inspect
 import json
+import pydoc
 import re
 from pathlib import Path
 
@@ -10,11 +13,11 @@ import nbformat
 import pytest
 
 from pagedlab import viz
+from pagedlab.viz.lesson import show_source
 
 ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = sorted(
-    path for folder in ("notebooks", "exercises", "solutions") for path in (ROOT / folder).glob("*.ipynb")
-)
+FOLDERS = ("notebooks", "exercises", "solutions")
+NOTEBOOKS = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob("*.ipynb"))
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 MACHINE_PATH = re.compile(r"/(?:home|Users|root|work|tmp)/[\w.-]+|site-packages")
 
@@ -34,10 +37,21 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 
 
-def test_the_course_has_its_first_chapters_and_exercise():
-    names = {f"{path.parent.name}/{path.name}" for path in NOTEBOOKS}
-    assert {"notebooks/00_start_here.ipynb", "notebooks/03_block_table.ipynb", "exercises/03_block_table.ipynb",
-            "solutions/03_block_table.ipynb"} <= names  # fmt: skip
+def tool(name: str):
+    """A script of tools/, as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+routes = tool("routes")
+
+
+def test_the_course_has_thirteen_chapters_and_each_but_the_first_its_exercise():
+    names = {folder: [path.name for path in NOTEBOOKS if path.parent.name == folder] for folder in FOLDERS}
+    assert [name[:2] for name in names["notebooks"]] == [f"{number:02d}" for number in range(13)]
+    assert names["exercises"] == names["solutions"] == names["notebooks"][1:]
 
 
 def test_a_notebook_is_valid_and_stores_no_widget_state_error_or_machine_path(notebook):
@@ -93,8 +107,68 @@ def test_a_chapter_stores_a_picture_of_its_lab(chapter):
     assert any("image/svg+xml" in output.get("data", {}) for output in outputs)
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
-def test_links_of_the_front_pages_resolve(name):
-    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", (ROOT / name).read_text()):
+def test_a_chapters_outputs_were_made_by_the_code_above_them(chapter):
+    stored = read(chapter)
+    now = read(chapter)
+    tool("run_notebooks").stamp(now)
+    for was, is_now in zip(stored.cells, now.cells, strict=True):
+        assert was.metadata.get("made_by") == is_now.metadata.get("made_by"), (
+            f"changed since it was run: {was.source[:80]!r}; run tools/run_notebooks.py notebooks/{chapter.name}"
+        )
+
+
+def test_the_source_that_a_chapter_shows_is_todays(chapter):
+    shown = 0
+    for cell in read(chapter).cells:
+        outputs = cell.get("outputs", [])
+        for name, code in zip(outputs, outputs[1:], strict=False):
+            found = re.fullmatch(r"`(pagedlab[\w.]+)`", "".join(name.get("data", {}).get("text/markdown", "")))
+            if found:
+                thing = pydoc.locate(found[1])
+                by_name = not (inspect.isfunction(thing) or inspect.isclass(thing))  # a Triton kernel, a private name
+                assert (
+                    "".join(code.data["text/plain"]).strip() == str(code_of(found[1] if by_name else thing)).strip()
+                ), f"{found[1]} has changed; run tools/run_notebooks.py notebooks/{chapter.name}"
+                shown += 1
+    assert shown, "no source is shown"
+
+
+def code_of(thing) -> str:
+    return show_source(thing).data
+
+
+def test_a_chapter_says_what_comes_next_on_each_route(chapter):
+    last = read(chapter).cells[-1].source
+    assert last == routes.mark(int(chapter.name[:2])), "run tools/routes.py"
+
+
+def test_the_routes_are_the_same_everywhere():
+    first = markdown(CHAPTERS[0])
+    for route, stops in list(routes.ROUTES.items())[:2]:
+        for text in (first, (ROOT / "README.md").read_text()):
+            line = re.search(rf"^\| {route} \|(.*)\|$", text, flags=re.M)
+            assert line and [int(n) for n in re.findall(r"\d\d", line[1])] == list(stops)
+
+
+@pytest.mark.parametrize("page", sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]))
+def test_links_and_pictures_of_a_page_resolve(page):
+    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
         if not re.match(r"https?://", target):
-            assert (ROOT / target).exists(), f"{name} links to {target}, which is not there"
+            assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+
+
+def test_the_map_has_every_chapter_exercise_and_item():
+    text = (ROOT / "docs" / "map.md").read_text()
+    for path in NOTEBOOKS:
+        if path.parent.name in ("notebooks", "exercises"):
+            assert f"../{path.parent.name}/{path.name}" in text
+    items = re.findall(r"^\| (\d+) \|", text.partition("## From the self-check list")[2], flags=re.M)
+    assert [int(item) for item in items] == [*range(1, 13)]
+
+
+def test_every_word_of_the_glossary_is_used_in_the_chapter_that_it_names():
+    for line in re.findall(r"^\| (.+?) \| .+ \| (\[.+) \|$", (ROOT / "docs" / "glossary.md").read_text(), flags=re.M):
+        word = re.sub(r"[`*]| \(.*", "", line[0]).lower()
+        for target in re.findall(r"\(\.\./(notebooks/[^)]+)\)", line[1]):
+            text = json.dumps(read(ROOT / target).cells, ensure_ascii=False).lower().replace("\\n", " ")
+            assert word in text, f"{word!r} is not in {target}"

@@ -25,6 +25,7 @@ from routes import ROOT, chapters, question  # noqa: E402
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 CHART = "application/vnd.plotly.v1+json"
+OWN_COLORS = re.compile(r"<style>(?:(?!</style>).)*\.output_html(?:(?!</style>).)*</style>", flags=re.S)
 HIDDEN = shutil.ignore_patterns(".*")
 
 
@@ -76,6 +77,9 @@ def run(path: Path) -> nbformat.NotebookNode:
     for cell in notebook.cells:
         if cell.cell_type == "code":  # progress bars
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+        for output in cell.get("outputs", []):  # shown source brings colours of its own, for a white page
+            if "text/html" in output.get("data", {}):
+                output.data["text/html"] = OWN_COLORS.sub("", output.data["text/html"])
     return notebook
 
 

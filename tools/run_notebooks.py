@@ -6,6 +6,7 @@ state (it breaks GitHub's view), times of execution, and anything that names thi
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from pathlib import Path
 
@@ -32,12 +33,22 @@ def clean(notebook: nbformat.NotebookNode) -> None:
         "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
     }
+    stamp(notebook)
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"  # stable, so that a second run changes only what really changed
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]  # progress bars
     without_live_views(notebook)
+
+
+def stamp(notebook: nbformat.NotebookNode) -> None:
+    """Write beside each output which code made it: a hash of this cell and all before it."""
+    code = hashlib.sha256()
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            code.update(cell.source.encode() + b"\0")
+            cell.metadata["made_by"] = code.hexdigest()[:16]
 
 
 if __name__ == "__main__":

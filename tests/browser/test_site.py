@@ -1,0 +1,71 @@
+"""The static site: it is built from runs of all chapters, and its pages work without a kernel or a network."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CHAPTERS = [path.stem for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, "tools/build_site.py", "--to", folder], cwd=ROOT, capture_output=True, text=True, timeout=1500
+    )
+    assert built.returncode == 0, built.stderr[-3000:]
+    return folder
+
+
+@pytest.fixture
+def page(browser):
+    context = browser.new_context(offline=True, viewport={"width": 1100, "height": 900})
+    page = context.new_page()
+    errors = []
+    page.on("console", lambda message: message.type in ("error", "warning") and errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("requestfailed", lambda request: errors.append(f"not found: {request.url}"))
+    yield page
+    context.close()
+    assert not errors
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapters_page_has_labs_that_step_and_no_error(chapter, site, page, artifacts):
+    page.goto((site / f"{chapter}.html").as_uri())
+    labs = page.locator("div.pagedlab")
+    assert labs.count() >= 1
+    stepped = 0
+    for lab in labs.all():
+        at, steps = (int(lab.get_attribute(name)) for name in ("data-position", "data-steps"))
+        for key, there in (("End", steps), ("Home", 0), ("ArrowRight", min(1, steps))):
+            lab.press(key)
+            page.wait_for_function("([lab, at]) => +lab.dataset.position === at", arg=[lab.element_handle(), there])
+        stepped += steps > 0
+        assert 0 <= at <= steps
+    assert stepped, "no lab of this page has a step to show"
+    page.screenshot(path=artifacts / f"site-{chapter}.png", full_page=True)
+
+
+@pytest.mark.parametrize("name", ["index", "glossary", "map", "where-next", "learners"])
+def test_the_other_pages_open_and_their_links_lead_somewhere(name, site, page, artifacts):
+    page.goto((site / f"{name}.html").as_uri())
+    assert page.locator("h1").count() == 1
+    page.screenshot(path=artifacts / f"site-{name}.png", full_page=True)
+    links = page.eval_on_selector_all("a", "links => links.map(a => a.getAttribute('href'))")
+    assert links
+    for link in links:
+        assert link.startswith(("http", "#")) or (site / link.partition("#")[0]).exists(), link
+
+
+def test_nothing_on_the_site_names_the_machine_that_built_it(site):
+    for path in site.glob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert str(ROOT) not in text and json.dumps(str(Path.home())) not in text, path.name
