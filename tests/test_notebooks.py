@@ -13,6 +13,7 @@ import nbformat
 import pytest
 
 from pagedlab import viz
+from pagedlab.grading.make_exercises import colab_source
 from pagedlab.viz.lesson import show_source
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,7 +80,7 @@ def test_headings_nest_without_gaps_under_one_title(notebook):
 
 def test_a_chapter_keeps_its_cells_short_and_stores_every_output(chapter):
     for cell in read(chapter).cells:
-        if cell.cell_type == "code":
+        if cell.cell_type == "code" and "colab" not in cell.metadata.get("tags", []):
             assert len(cell.source.splitlines()) <= 25, f"a cell of over 25 lines: {cell.source[:80]}"
             assert cell.execution_count, f"not run before it was stored: {cell.source[:80]}"
 
@@ -105,6 +106,18 @@ def test_a_chapter_has_what_every_chapter_has(chapter):
 def test_a_chapter_stores_a_picture_of_its_lab(chapter):
     outputs = [output for cell in read(chapter).cells for output in cell.get("outputs", ())]
     assert any("image/svg+xml" in output.get("data", {}) for output in outputs)
+
+
+def test_a_chapter_can_be_set_up_on_colab_by_its_folded_first_cell(chapter):
+    cell = read(chapter).cells[1]
+    assert cell.source == colab_source() and cell.metadata.jupyter.source_hidden and not cell.outputs
+
+
+def test_the_devcontainer_sets_up_what_make_knows():
+    config = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    command, target = config["postCreateCommand"].split()
+    assert command == "make" and re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), flags=re.M)
+    assert "chromium" in (ROOT / ".devcontainer" / config["build"]["dockerfile"]).read_text()
 
 
 def test_a_chapters_outputs_were_made_by_the_code_above_them(chapter):

@@ -57,6 +57,7 @@ def build(folder: Path, numbers: list[int], jobs: int) -> None:
 def run(path: Path) -> nbformat.NotebookNode:
     """The chapter, run in its own folder, with HTML in the place of its widgets."""
     notebook = nbformat.read(path, as_version=4)
+    notebook.cells = [cell for cell in notebook.cells if "colab" not in cell.metadata.get("tags", [])]
     with tempfile.TemporaryDirectory() as folder:
         first = nbformat.v4.new_code_cell("from pagedlab.viz import published\npublished.watch()")
         last = nbformat.v4.new_code_cell(f"published.publish({folder!r}, {path.name[:2]!r})")

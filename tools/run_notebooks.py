@@ -14,17 +14,26 @@ import nbformat
 from nbclient import NotebookClient
 from tqdm import tqdm
 
+from pagedlab.grading.make_exercises import colab_source
 from pagedlab.viz.stored import without_live_views
 
 
 def run(path: Path) -> None:
     """Execute the notebook from top to bottom in its own folder and write it back. Raises where a cell does."""
-    notebook = nbformat.read(path, as_version=4)
+    notebook = with_colab_cell(nbformat.read(path, as_version=4))
     NotebookClient(
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
     ).execute()
     clean(notebook)
     nbformat.write(notebook, path)
+
+
+def with_colab_cell(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Today's folded cell that sets up Colab, behind the title."""
+    notebook.cells = [cell for cell in notebook.cells if "colab" not in cell.metadata.get("tags", [])]
+    metadata = {"tags": ["colab"], "cellView": "form", "jupyter": {"source_hidden": True}}
+    notebook.cells.insert(1, nbformat.v4.new_code_cell(colab_source(), metadata=metadata))
+    return notebook
 
 
 def clean(notebook: nbformat.NotebookNode) -> None:
