@@ -8,6 +8,7 @@ from the cache). Everything else, paging among it, is what an engine adds.
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -74,13 +75,13 @@ class BoundOf:
 
     @torch.inference_mode()
     def measure(self) -> Bound:
-        decode = [self._products(self.decode_x, self.decode_forms) for _ in range(3)]
-        attention = [self.decode_attention.seconds() for _ in range(3)]
+        decode = [self._products(self.decode_x, self.decode_forms) for _ in range(9)]
+        attention = [self.decode_attention.seconds() for _ in range(9)]
         return Bound(
             self._products(self.prefill_x, self.prefill_forms),
             self.prefill_attention.seconds(),
-            sorted(decode)[1],
-            sorted(attention)[1],
+            statistics.median(decode),
+            statistics.median(attention),
             self.workload.new - 1,  # the first new token comes from the prompt's step
             {"prefill": self.prefill_forms, "decode": self.decode_forms},
         )

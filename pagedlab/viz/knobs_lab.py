@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import sys
+import time
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
@@ -165,7 +166,7 @@ class KnobsLab(ipywidgets.VBox):
         plan = self._plan(card or self._card.value, model or self._model.value, settings)
         self._set(plan)
         self._made += 1
-        with _Progress(self._bar, len(self.load)) as progress:
+        with _Progress(self._bar, len(self.load), alone=self._made == 1) as progress:
             run = run_knobs(
                 self._made, plan, self._base, fraction=self.fraction, load=self.load, progress=progress
             )  # fmt: skip
@@ -329,24 +330,45 @@ class KnobsLab(ipywidgets.VBox):
 
 
 class _Progress:
-    """A bar in the lab, and one in the terminal for what takes longer than a second."""
+    """A bar in the lab; and for what takes longer than a second before there is a lab to see (``alone``), one in the
+    notebook's cell, which goes when the run is over, or in the terminal."""
 
-    def __init__(self, bar: Any, total: int) -> None:
+    def __init__(self, bar: Any, total: int, alone: bool) -> None:
+        from IPython import get_ipython
         from tqdm import tqdm
 
+        in_notebook = hasattr(get_ipython(), "kernel")
         self._bar, self._total = bar, total
-        self._terminal = tqdm(total=total, unit="request", desc="knobs", delay=1.0, leave=False, file=sys.stderr)
+        self._in_cell = alone and in_notebook
+        self._handle: Any = None  # of what stands in the cell
+        self._terminal = tqdm(
+            total=total, unit="request", desc="knobs", delay=1.0, leave=False, file=sys.stderr, disable=in_notebook
+        )
 
     def __enter__(self) -> Callable[[int, int], None]:
+        self._started = time.monotonic()
         self._bar.value = 0
         self._bar.layout.visibility = "visible"
         return self._step
 
     def _step(self, done: int, _: int) -> None:
-        if done != self._bar.value:
-            self._terminal.update(done - self._bar.value)
-            self._bar.value = done
+        if done == self._bar.value:
+            return
+        self._terminal.update(done - self._bar.value)
+        self._bar.value = done
+        if self._in_cell and time.monotonic() - self._started > 1:
+            self._write(f'<progress max="{self._total}" value="{done}"></progress> {done} of {self._total} requests')
+
+    def _write(self, text: str) -> None:
+        from IPython.display import display
+
+        if self._handle is None:
+            self._handle = display({"text/html": text}, raw=True, display_id=True)
+        else:
+            self._handle.update({"text/html": text}, raw=True)
 
     def __exit__(self, *_: Any) -> None:
         self._terminal.close()
         self._bar.layout.visibility = "hidden"
+        if self._handle is not None:
+            self._write("")

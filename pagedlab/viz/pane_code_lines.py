@@ -38,7 +38,7 @@ _DOES = {
     "blocks_swapped_out": r"_move\(",
     "blocks_swapped_in": r"_move\(",
     "prefix_cache_reset": r"\.clear\(\)|block_hash = None",
-    "slot_written": r"// (self\.block_)?size|block_ids\[",
+    "slot_written": r"// (self\.block_)?size|block_ids\[|regions\[.*\]\[0\]",
     "table_edited": r"block_ids\[.*\] = ",
     "copy_on_write_switched": r"copy_on_write = ",
     "region_reserved": r"regions\[.*\] = ",

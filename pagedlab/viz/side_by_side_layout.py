@@ -149,7 +149,7 @@ def _legend(scene: Scene) -> Iterator[Mark]:
     """What the two have in common: the workload, and how to read a block."""
     header, x = scene.header, LEFT
     lines = [
-        ("bold", "SAME WORKLOAD"),
+        ("bold", "WORKLOAD"),
         ("", plural(len(header["requests"]), "request")),
         ("", f"{header['num_blocks']} blocks of {header['block_size']}"),
         ("", f"{header['max_num_seqs']} at a time"),

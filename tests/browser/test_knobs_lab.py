@@ -99,7 +99,7 @@ def test_knobs_are_turned_run_and_compared(jupyter, lab_page, artifacts):
         page = Page(lab_page.page)
         page.wait("Knobs", 4)
         lab_page.page.wait_for_timeout(500)
-        lab_page.page.locator(".jp-OutputArea-output").first.screenshot(path=artifacts / f"knobs-{theme}.png")
+        lab_page.page.locator(".jp-OutputArea-output:has(.pagedlab)").screenshot(path=artifacts / f"knobs-{theme}.png")
     jupyter.theme("light")
 
 

@@ -1,5 +1,7 @@
 """Small things that every chapter uses."""
 
+import ast
+
 import pytest
 
 from pagedlab.errors import PagedlabError
@@ -13,6 +15,8 @@ def shown(thing):
 
 def test_a_thing_is_shown_as_it_stands_in_its_file():
     assert shown(BlockTable.slot_mapping).startswith("def slot_mapping(self")
+    for thing in (BlockTable.slot_mapping, BlockTable, show_source):  # as Python reads it: indentation and all
+        assert ast.parse(shown(thing)).body[0].name == thing.__name__
 
 
 def test_a_name_is_shown_without_importing_its_module():

@@ -7,6 +7,7 @@ from test_lab import FrontEnd, params, tiny
 from pagedlab.engine import BeamSearchParams, EngineDriver, SamplingParams
 from pagedlab.errors import PagedlabError
 from pagedlab.viz import pane_code
+from pagedlab.viz.fragmentation_run import serve
 from pagedlab.viz.lab import memory_map
 
 
@@ -179,12 +180,14 @@ def test_for_every_event_of_an_engine_the_lines_that_did_it_are_found_in_the_run
     again = tiny(era="paper", num_gpu_blocks_override=16)
     for prompt in ("Hi there you al", "Hello to you tw"):
         again.add_request(prompt, two(2))
-    pairs = {(e.kind, e.source) for llm in (v1, paper, run(again)) for e in llm.trace.events}
-    assert len(pairs) > 30
+    traces = [llm.trace for llm in (v1, paper, run(again))]
+    traces += serve([(3, 4), (5, 2), (6, 6)], 32, 24, 4).values()  # before paging
+    pairs = {(e.kind, e.source) for trace in traces for e in trace.events}
+    assert len(pairs) > 40
     for kind, source in sorted(pairs):
         part = pane_code.source_part(source, kind)
         marked = [part["lines"][n - part["first"]].strip() for n in part["marked"]]
-        assert 1 <= len(marked) <= 5 and not any(line.startswith(("def ", "\"", "#")) for line in marked), (kind, part)
+        assert 1 <= len(marked) <= 8 and not any(line.startswith(("def ", "\"", "#")) for line in marked), (kind, part)
         assert "not known" not in part["title"]
 
 
