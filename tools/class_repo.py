@@ -21,7 +21,7 @@ from pathlib import Path
 import nbformat
 
 from pagedlab.grading.make_exercises import colab_source, exercise, text_of
-from pagedlab.grading.notebook import SEED_LINE
+from pagedlab.grading.notebook import COLAB_ID, SEED_LINE
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ROOT / "tools" / "class_repo"
@@ -55,7 +55,7 @@ def for_class(nb: nbformat.NotebookNode, seed: int, course: str) -> nbformat.Not
     for cell in nb.cells:
         if cell.cell_type != "code":
             continue
-        if cell.metadata.nbgrader.grade_id.endswith("-colab"):
+        if cell.id.startswith(COLAB_ID):
             cell.source = colab_source(course)
         if SEED_LINE.search(cell.source):
             seeded, cell.source = True, SEED_LINE.sub(rf"\g<1>{seed}", cell.source)

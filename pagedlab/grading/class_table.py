@@ -21,12 +21,13 @@ PAGE = """<!doctype html>
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
 body { max-width: 72rem; margin: 2rem auto; padding: 0 1rem }
 table { border-collapse: collapse } th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #8886 }
-th:first-child, td:first-child, .words { text-align: left } .missing { opacity: .7 } small { opacity: .8 }
+td { vertical-align: top } th, td:not(:last-child) { white-space: nowrap }
+th:first-child, td:first-child, th:last-child, td:last-child { text-align: left } small { opacity: .8 }
 </style></head><body><h1>{{ title }}</h1>{% block body %}{% endblock %}</body></html>
 """
 TABLE = """{% extends "page" %}{% block body %}
 <table><thead><tr>{% for name in head %}<th scope="col">{{ name }}</th>{% endfor %}</tr></thead><tbody>
-{% for row in rows %}<tr>{% for value in row %}<td{% if value == "" %} class="missing"{% endif %}>
+{% for row in rows %}<tr>{% for value in row %}<td>
 {%- if loop.first %}<a href="feedback/{{ files[value] }}">{{ value }}</a>{% else %}{{ value }}{% endif %}</td>
 {%- endfor %}</tr>
 {% endfor %}</tbody></table>{% endblock %}
@@ -39,7 +40,7 @@ FEEDBACK = """{% extends "page" %}{% block body %}
 <table><tbody>{% for check in one.checks %}
 <tr><td>{{ "·" if check.not_run else "✗" if check.reason else "✓" }} {{ check.name }}</td>
 <td>{{ check.earned }} of {{ check.points }}{% if check.not_run %}, apart: not run here{% endif %}</td>
-<td class="words">{{ check.title }}{% if check.reason %}<br><small>{{ check.reason }}</small>{% endif %}</td></tr>
+<td>{{ check.title }}{% if check.reason %}<br><small>{{ check.reason }}</small>{% endif %}</td></tr>
 {% endfor %}</tbody></table>
 {% for note in one.notes %}<p><small>note: {{ note }}</small></p>{% endfor %}
 {% else %}
@@ -89,16 +90,17 @@ def table(learners: dict[str, list[Any]]) -> tuple[list[str], list[list[Any]]]:
     for exercise in exercises:
         head += [exercise.name, *(part.name for part in exercise.parts)]
     head += ["total", "of", "last saved", "not graded"]
+    of = sum(part.points for exercise in exercises for part in exercise.parts if not part.missing())
     rows = []
     for learner, outcomes in learners.items():
         results = {said.exercise: said for said in outcomes if isinstance(said, Result)}
         row: list[Any] = [learner]
         for exercise in exercises:
             result = results.get(exercise.name)
-            row += [result.earned, *(check.earned for check in result.checks)] if result else [""] * (
-                1 + len(exercise.parts)
-            )
-        row += [sum(result.earned for result in results.values()), sum(exercise.points for exercise in exercises)]
+            earned = {check.name: check.earned for check in result.checks if not check.not_run} if result else {}
+            row.append(result.earned if result else "")
+            row += [earned.get(part.name, "") for part in exercise.parts]
+        row += [sum(result.earned for result in results.values()), of]
         row.append(max((result.saved for result in results.values()), default=""))
         row.append("; ".join(said.reason for said in outcomes if not isinstance(said, Result)))
         rows.append(row)

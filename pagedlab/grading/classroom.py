@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pagedlab.errors import PagedlabError
@@ -53,7 +54,10 @@ def grade_all(
     def one(entry: tuple[str, Submission | Refused]) -> Graded:
         learner, submission = entry
         try:
-            outcome = submission if isinstance(submission, Refused) else grade(submission, seed=seed, watch=watch)
+            if isinstance(submission, Refused):
+                outcome = submission
+            else:
+                outcome = grade(submission, seed=seed, watch=watch, at_once=1)
         except PagedlabError as error:
             outcome = Refused(str(submission.path), str(error))
         except Exception as error:  # a mistake of ours, or a full disk: the others are graded all the same
@@ -176,18 +180,22 @@ def _with_progress(paths: Sequence[str | Path], seed: int | None, jobs: int | No
     """Grade, with a bar on standard error where a person looks at it."""
     from tqdm import tqdm
 
+    from pagedlab.terminal import width
+
+    # Widths and heights are stated, because a terminal that does not know its own would get no bar.
+    bar = partial(tqdm, disable=None, leave=False, ncols=width(100), nrows=20)
     found = [entry for path in paths for entry in find(Path(path))]
     if len(found) == 1 and not isinstance(found[0][1], Refused):
         learner, path = found[0]
-        with tqdm(disable=None, leave=False, bar_format="{desc:24}{bar:20} {n_fmt} of {total_fmt}, {elapsed}") as bar:
+        with bar(bar_format="{desc:24}{bar:20} {n_fmt} of {total_fmt}, {elapsed}") as line:
 
             def show(done: int, of: int, what: str) -> None:
-                bar.total, bar.n = of, done
-                bar.set_description_str(what)
+                line.total, line.n = of, done
+                line.set_description_str(what)
 
             try:
                 return [Graded(learner, grade(path, seed=seed, progress=show))]
             except PagedlabError as error:
                 return [Graded(learner, Refused(str(path), str(error)))]
-    with tqdm(total=len(found), disable=None, leave=False, unit="notebook", desc="graded") as bar:
-        return grade_all(paths, seed=seed, jobs=jobs, one_more=bar.update)
+    with bar(total=len(found), unit="notebook", desc="graded") as line:
+        return grade_all(paths, seed=seed, jobs=jobs, one_more=line.update)

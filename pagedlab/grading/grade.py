@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -88,12 +89,13 @@ def grade(
     with_nbval: bool = True,
     progress: Progress = lambda done, of, what: None,
     watch: Watch | None = None,
+    at_once: int = 2,
 ) -> Result:
     """Grade one notebook.
 
     ``seed``: overrides the submission's; ``with_nbval=False``: the judge alone (for tests); ``watch``: of the class
-    that it is graded in. Raises PagedlabError for a file that is no notebook of an exercise, and where files were
-    changed that are none of the submission's business.
+    that it is graded in; ``at_once``: how many parts are judged at a time. Raises PagedlabError for a file that is
+    no notebook of an exercise, and where files were changed that are none of the submission's business.
     """
     if sys.platform == "win32":
         raise PagedlabError(
@@ -111,17 +113,18 @@ def grade(
     epoch = watch.begin()
 
     verdicts: dict[str, Verdict] = {}
-    for done, part in enumerate(exercise.parts):
-        if part.missing():
-            continue
-        progress(done, len(exercise.parts) + 1, f"asking part {part.name}")
-        verdicts[part.name] = judge(part, merged.cells, seed=own_seed)
+    here = [part for part in exercise.parts if not part.missing()]
+    with ThreadPoolExecutor(at_once) as pool:
+        coming = pool.map(lambda part: judge(part, merged.cells, seed=own_seed), here)
+        for done, part in enumerate(here):
+            progress(done, len(here) + 1, f"asking part {part.name}")
+            verdicts[part.name] = next(coming)
     seen: dict[str, str] = {}
     if with_nbval and (passed := {name for name, verdict in verdicts.items() if verdict.passed}):
-        progress(len(exercise.parts), len(exercise.parts) + 1, "running the notebook")
+        progress(len(here), len(here) + 1, "running the notebook")
         _fetch_model(reference)
         seen = run_nbval(_to_run(merged.cells, passed))
-    progress(len(exercise.parts) + 1, len(exercise.parts) + 1, "graded")
+    progress(len(here) + 1, len(here) + 1, "graded")
     if reason := watch.end(epoch):
         raise PagedlabError(f"{submission.path} gets no grade: {reason}")
 

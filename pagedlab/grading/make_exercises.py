@@ -17,6 +17,8 @@ from pathlib import Path
 
 import nbformat
 
+from pagedlab.grading.notebook import COLAB_ID
+
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -72,14 +74,13 @@ def cleared(solution: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return nb
 
 
-def with_colab_cell(nb: nbformat.NotebookNode, course: str = "") -> nbformat.NotebookNode:
-    """With the cell that sets up Colab behind the title, folded. ``course``: what pip installs there."""
-    number = nb.cells[0].metadata.nbgrader.grade_id[:2]
-    cell = nbformat.v4.new_code_cell(colab_source(course), id=f"colab-{number}")
-    state = {"grade": False, "grade_id": f"{number}-colab", "locked": True, "solution": False, "task": False}
-    cell.metadata.update(
-        {"cellView": "form", "jupyter": {"source_hidden": True}, "nbgrader": state | {"schema_version": 3}}
-    )
+def with_colab_cell(nb: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """With the cell that sets up Colab behind the title, folded.
+
+    It has no metadata of nbgrader's: autograde refuses a cell with some that is not in the source notebook.
+    """
+    cell = nbformat.v4.new_code_cell(colab_source(), id=COLAB_ID)
+    cell.metadata.update({"cellView": "form", "jupyter": {"source_hidden": True}})
     nb.cells.insert(1, cell)
     return nb
 

@@ -22,6 +22,7 @@ REFERENCE = Path(__file__).with_name("reference")
 
 PART_LINE = re.compile(r"^\s*#\s*part\s+(\d\d\.\d+)\b", re.IGNORECASE | re.MULTILINE)
 CHECK_LINE = re.compile(r"^\s*#\s*check\s+(\d\d\.\d+)\b", re.IGNORECASE | re.MULTILINE)
+COLAB_ID = "set-up-colab"  # the id of the cell that sets up Colab; nbgrader knows nothing of it
 SEED_LINE = re.compile(r"^(SEED *= *)(\d{1,9})\b", re.MULTILINE)
 # Learners' cells are called "part-03-2", check cells "check-03-2", other cells of ours "03-start" and the like.
 GRADE_ID = re.compile(r"^(?:(?:part|check)-)?(\d\d)-(\d*)")
@@ -100,7 +101,7 @@ def _cell(raw: Any) -> Cell:
         cell.role = "learner"
     elif nbgrader.get("grade"):
         cell.role = "check"
-    elif nbgrader:
+    elif nbgrader or cell.cell_id == COLAB_ID:
         cell.role = "locked"
     # What a cell says in its text counts more than its metadata: it is what the learner sees.
     for role, line in (("learner", PART_LINE), ("check", CHECK_LINE)):

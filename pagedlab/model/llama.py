@@ -11,6 +11,7 @@ Architecture: Llama (Touvron et al. 2023), with grouped-query attention, in the 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -51,14 +52,12 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     `weight @ x.T` for up to 4 tokens, but only with two columns or more, so one token goes in twice; and up to 64
     tokens one small product for each block of the weight's rows, which shares the work well between the cores.
     """
-    tokens = x.shape[0]
-    if tokens > 64 or not _is_slow_in_few_rows(x):
+    tokens, (out, in_) = x.shape[0], weight.shape
+    if tokens > 64 or x.dtype != torch.float32 or x.device.type != "cpu":
         return F.linear(x, weight, bias)
-    out, in_ = weight.shape
-    if tokens == 1:
-        return linear(torch.cat((x, x)), weight, bias)[:1]
-    if tokens == 2 or (tokens <= 4 and in_ <= out):
-        y = torch.mm(weight, x.t()).t().contiguous()
+    if tokens <= 2 or (tokens <= 4 and in_ <= out):
+        columns = torch.cat((x, x)).t() if tokens == 1 else x.t()
+        y = torch.mm(weight, columns).t()[:tokens].contiguous()
     elif out % BLOCK_ROWS == 0:
         blocks = torch.matmul(x, weight.view(-1, BLOCK_ROWS, in_).transpose(1, 2))  # [blocks, tokens, rows]
         y = blocks.transpose(0, 1).reshape(tokens, out)
@@ -67,16 +66,19 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return y if bias is None else y.add_(bias)
 
 
-def _is_slow_in_few_rows(x: Tensor) -> bool:
-    return x.dtype == torch.float32 and x.device.type == "cpu"
-
-
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     """Scale each token's vector to root mean square 1, computed in fp32, then by a learnt weight: [tokens, n]."""
     x32 = x.float()
     norm = torch.linalg.vector_norm(x32, dim=-1, keepdim=True)
-    scale = norm.square_().mul_(1 / x.shape[-1]).add_(eps).rsqrt_()
+    scale = torch.addcmul(_constant(eps, x.device), norm, norm, value=1 / x.shape[-1]).rsqrt_()
     return torch.mul(x32, scale).to(x.dtype).mul_(weight)
+
+
+@cache
+def _constant(value: float, device: torch.device) -> Tensor:
+    """The number as a tensor: made once, because a decode step on a CPU is so short that each operation counts."""
+    with torch.inference_mode(False):
+        return torch.tensor([value], dtype=torch.float32, device=device)
 
 
 def rope_frequencies(config: LlamaConfig) -> Tensor:
@@ -103,16 +105,6 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     (a, b) becomes (a cos - b sin, b cos + a sin), and `roll` brings each element's partner to its place.
     """
     return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin)
-
-
-def _of_the_first(attend: Attend) -> Attend:
-    """For two copies of one token: `attend` sees the first, and both get its result."""
-
-    def attend_once(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        attended = attend(layer, query[:1], key[:1], value[:1])
-        return torch.cat((attended, attended))
-
-    return attend_once
 
 
 class LlamaLayer(nn.Module):
@@ -198,12 +190,9 @@ class LlamaModel(nn.Module):
         hidden = self.embedding[token_ids]
         cos, sin = self.cos[positions], self.sin[positions]
         cos, sin = torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)  # as `rotate` wants them
-        tokens = hidden.shape[0]
-        if tokens == 1 and _is_slow_in_few_rows(hidden):  # goes in twice (see `linear`); attention is told of one
-            hidden, attend = torch.cat((hidden, hidden)), _of_the_first(attend)
         for layer in self.layers:
             hidden = layer(hidden, cos, sin, attend)
-        return rms_norm(hidden[:tokens], self.norm, self.config.rms_norm_eps)
+        return rms_norm(hidden, self.norm, self.config.rms_norm_eps)
 
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ def submission(tmp_path):
         nb = nbformat.read(ROOT / "exercises" / file, as_version=4)
         solution = nbformat.read(ROOT / "solutions" / file, as_version=4)
         for cell in nb.cells:
-            if cell.metadata["nbgrader"]["solution"]:
+            if cell.metadata.get("nbgrader", {}).get("solution"):
                 part = cell.source.split()[2]
                 rest = cell if as_shipped else learner_cell(solution, part)
                 cell.source = (answers or {}).get(part, rest.source)

@@ -129,11 +129,11 @@ def lose_split_and_duplicate(nb):
     """All at once: no metadata, each answer in two cells, an old wrong attempt above it, edited checks."""
     cells = []
     for cell in nb.cells:
-        if cell.metadata.nbgrader.solution:
+        if cell.metadata.get("nbgrader", {}).get("solution"):
             first, rest = cell.source.split("\n", 1)
             cells += [nbformat.v4.new_code_cell(source) for source in (f"{first}\n1 / 0", first, rest)]
         else:
-            if cell.metadata.nbgrader.grade:
+            if cell.metadata.get("nbgrader", {}).get("grade"):
                 cell.source = "\n".join([*cell.source.splitlines()[:2], "print('✗ mine')"])
             cells.append(nbformat.from_dict({**cell, "metadata": {}, "id": f"x{len(cells)}"}))
     nb.cells = cells
@@ -147,6 +147,8 @@ def test_right_answers_in_a_mangled_notebook_get_every_point_of_the_judge(number
 
 
 BORROWED = {
+    "01.1": "class FirstFit(ContiguousMemory):\n    pass",
+    "05.2": "from pagedlab.attention import paged_attention as my_attention",
     "02.1": "def translate(table, block_size, position):\n    return BlockTable(block_size, table).locate(position)\n"
     "def whose(*args): return None",
     "03.1": "from pagedlab.kv import BlockTable",

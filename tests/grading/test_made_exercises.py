@@ -61,7 +61,7 @@ def test_a_solutions_stored_outputs_are_there_and_without_errors(path):
 def test_an_exercise_shows_no_answers_not_even_in_its_outputs():
     for path in (ROOT / "exercises").glob("*.ipynb"):
         nb = nbformat.read(path, as_version=4)
-        first = next(i for i, cell in enumerate(nb.cells) if nbgrader(cell)["solution"])
+        first = next(i for i, cell in enumerate(nb.cells) if nbgrader(cell).get("solution"))
         assert "BEGIN SOLUTION" not in path.read_text()
         code = [cell for cell in nb.cells[first:] if cell.cell_type == "code"]
         assert not [cell for cell in code if cell.outputs or cell.execution_count]
@@ -70,7 +70,7 @@ def test_an_exercise_shows_no_answers_not_even_in_its_outputs():
 @pytest.mark.parametrize("output", [[], [{"output_type": "stream", "name": "stdout", "text": "✗ 03.1 no\n"}]])
 def test_a_reference_whose_check_was_not_run_or_failed_is_refused(output, tmp_path, monkeypatch):
     nb = nbformat.read(notebook.REFERENCE / "03_block_table.ipynb", as_version=4)
-    check = next(cell for cell in nb.cells if nbgrader(cell)["grade_id"] == "check-03-1")
+    check = next(cell for cell in nb.cells if nbgrader(cell).get("grade_id") == "check-03-1")
     check.outputs = [nbformat.from_dict(one) for one in output]
     nbformat.write(nb, tmp_path / "03_block_table.ipynb")
     monkeypatch.setattr(notebook, "REFERENCE", tmp_path)

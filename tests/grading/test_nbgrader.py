@@ -1,9 +1,11 @@
 """nbgrader takes the notebooks as they are: it validates them, makes an assignment of them and grades it."""
 
 import csv
+import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -15,7 +17,9 @@ NAME = "03_block_table.ipynb"
 
 def nbgrader(folder, *arguments):
     command = [sys.executable, "-m", "nbgrader", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    programs = str(Path(sys.executable).parent)  # nbgrader calls alembic by its name
+    env = os.environ | {"PATH": programs + os.pathsep + os.environ["PATH"]}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 
@@ -27,7 +31,7 @@ def test_autograde_gives_the_solution_all_points_and_the_exercise_none(tmp_path)
     nbgrader(tmp_path, "generate_assignment", "ps1")
     made = nbformat.read(tmp_path / "release" / "ps1" / NAME, as_version=4)
     shipped = nbformat.read(ROOT / "exercises" / NAME, as_version=4)
-    ours = [cell.source for cell in shipped.cells if not cell.metadata.nbgrader.grade_id.endswith("-colab")]
+    ours = [cell.source for cell in shipped.cells if "nbgrader" in cell.metadata]
     assert [cell.source for cell in made.cells] == ours
 
     for learner, folder in (("alice", "solutions"), ("bob", "exercises")):

@@ -83,7 +83,8 @@ slot_mapping([1], 4, 0, 2)"""
 
 def test_what_is_right_by_itself_but_broken_in_the_notebook_gets_no_points(submission):
     def spoil(nb):
-        place = next(i for i, cell in enumerate(nb.cells) if cell.metadata["nbgrader"]["grade_id"] == "check-03-3")
+        ids = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in nb.cells]
+        place = ids.index("check-03-3")
         nb.cells.insert(place, nbformat.v4.new_code_cell("SEED = 20"))
 
     result = grade(submission(change=spoil))

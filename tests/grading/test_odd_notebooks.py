@@ -39,7 +39,7 @@ def split_cells(nb):
     """Each learner's cell cut in two: the second half keeps the metadata, and lacks the `# part` line."""
     for i in range(len(nb.cells) - 1, -1, -1):
         cell = nb.cells[i]
-        if cell.metadata["nbgrader"]["solution"] and "def locate" not in cell.source:
+        if cell.metadata.get("nbgrader", {}).get("solution") and "def locate" not in cell.source:
             first, rest = cell.source.split("\n", 1)
             other = nbformat.v4.new_code_cell(rest)
             other.metadata = cell.metadata
@@ -78,7 +78,7 @@ def save_wrong_outputs(nb):
 
 
 def delete_ours(nb):
-    nb.cells = [cell for cell in nb.cells if cell.metadata["nbgrader"]["solution"]]
+    nb.cells = [cell for cell in nb.cells if cell.metadata.get("nbgrader", {}).get("solution")]
 
 
 def reorder(nb):

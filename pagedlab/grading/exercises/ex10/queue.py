@@ -1,0 +1,146 @@
+"""Part 10.3: the free queue after a request was freed, and after one came in on a hit."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from pagedlab.grading.part import Part, Property
+from pagedlab.grading.plain import attempt, is_ints, raised, show
+
+
+def _pool(case: dict) -> Any:
+    """A real pool whose free queue, counts and hashes are those of the case."""
+    from pagedlab.kv import BlockPool
+
+    pool = BlockPool(case["num_blocks"] + 1)
+    blocks = pool.get_new_blocks(case["num_blocks"])
+    named = [block for block in blocks if block.block_id in case["hashed"]]
+    pool.cache_full_blocks(named, [b"%d" % block.block_id for block in named], 0, len(named))
+    for block in blocks:
+        for _ in range(case["ref_cnt"][block.block_id] - 1):
+            pool.touch([block])
+    # One after the other, those with a hash to the tail: what has none goes to the head, so the last one first.
+    free = [pool.blocks[i] for i in case["queue"]]
+    split = next((i for i, block in enumerate(free) if block.block_hash is not None), len(free))
+    pool.free_blocks(free[:split])
+    pool.free_blocks(free[split:])
+    assert _ids(pool) == case["queue"]
+    return pool
+
+
+def _ids(pool: Any) -> list[int]:
+    return [block.block_id for block in pool.free_block_queue.get_all_free_blocks()]
+
+
+def right(case: dict) -> dict:
+    """What the real pool does."""
+    pool = _pool(case)
+    pool.free_blocks([pool.blocks[i] for i in reversed(case["table"])])
+    after_free, pool = _ids(pool), _pool(case)
+    pool.touch([pool.blocks[i] for i in case["hits"]])
+    pool.get_new_blocks(case["num_new"])
+    return {"after_free": after_free, "after_hit": _ids(pool)}
+
+
+def _cases(rng: random.Random, seed: int) -> list[dict]:
+    return [_case(rng, 4 + i // 2) for i in range(24)]
+
+
+def _case(rng: random.Random, num_blocks: int) -> dict:
+    """A free queue whose blocks without a hash stand first (as they do in a pool that lives), a table, and hits."""
+    ids = rng.sample(range(1, num_blocks + 1), num_blocks)
+    held = rng.randint(1, num_blocks - 2)
+    table, queue = ids[:held], ids[held:]
+    full = table[: rng.randint(0, held)]  # a table's first blocks are full, and have a hash
+    kept = queue[rng.randint(0, len(queue)) :]
+    ref_cnt = [int(i in table) for i in range(num_blocks + 1)]
+    shared = full[: rng.randint(0, len(full))]
+    for i in shared:
+        ref_cnt[i] = rng.randint(2, 3)
+    hits = rng.sample(full + kept, rng.randint(0, len(full + kept)))
+    left = len(queue) - len([i for i in hits if i in queue])
+    return {
+        "num_blocks": num_blocks,
+        "queue": queue,
+        "table": table,
+        "ref_cnt": ref_cnt,
+        "hashed": sorted(full + kept),
+        "hits": hits,
+        "num_new": rng.randint(0, left),
+    }
+
+
+def _probe(objects: dict[str, Any], case: dict) -> dict:
+    counts = dict(enumerate(case["ref_cnt"]))
+    return {
+        "after_free": attempt(
+            objects["after_free"], list(case["queue"]), list(case["table"]), counts, set(case["hashed"])
+        ),
+        "after_hit": attempt(objects["after_hit"], list(case["queue"]), list(case["hits"]), case["num_new"]),
+    }
+
+
+def _call(case: dict, name: str) -> str:
+    if name == "after_hit":
+        return f"after_hit({case['queue']}, {case['hits']}, {case['num_new']})"
+    counts = {i: case["ref_cnt"][i] for i in case["table"]}
+    hashed = sorted(set(case["hashed"]) & set(case["table"]))
+    return f"after_free({case['queue']}, {case['table']}, …) where ref_cnt is {counts} and {hashed} have a hash"
+
+
+def _of(name: str, wrong: Any) -> Any:
+    def broken(case: dict, answer: dict) -> str | None:
+        if not wrong(answer[name], right(case)[name], case):
+            return None
+        return f"{_call(case, name)} gave {show(answer[name])}"
+
+    return broken
+
+
+def _no_list(mine: Any, true: list[int], case: dict) -> bool:
+    return bool(raised(mine)) or not is_ints(mine)
+
+
+def _others(mine: list[int], true: list[int], case: dict) -> bool:
+    return sorted(mine) != sorted(true)
+
+
+QUEUE = Part(
+    "10.3",
+    "the free queue, before and after",
+    2,
+    ("after_free", "after_hit"),
+    _cases,
+    _probe,
+    (
+        Property("after_free returns a list of block numbers", _of("after_free", _no_list), ("The head comes first.",)),
+        Property(
+            "a block becomes free when its last owner gives it back",
+            _of("after_free", _others),
+            ("Each block of the table loses one owner. Who still has one stays where it is.",),
+        ),
+        Property(
+            "what has no hash is handed out next, what has one as late as possible",
+            _of(
+                "after_free",
+                lambda mine, true, case: [i in case["hashed"] for i in mine] != [i in case["hashed"] for i in true],
+            ),
+            ("One kind goes before the head, the other behind the tail.",),
+        ),
+        Property(
+            "the table is given back from its end",
+            _of("after_free", lambda mine, true, case: mine != true),
+            ("The start of a prompt is the likeliest to be wanted again: which block of it should be lost last?",),
+        ),
+        Property("after_hit returns a list of block numbers", _of("after_hit", _no_list), ("The head comes first.",)),
+        Property(
+            "hits leave the queue from wherever they stand, then new blocks are taken from the head",
+            _of("after_hit", lambda mine, true, case: mine != true),
+            (
+                "A hit may be in use by others: then it is not in the queue at all.",
+                "Do it in this order, else a hit could be handed out as a new block.",
+            ),
+        ),
+    ),
+)
