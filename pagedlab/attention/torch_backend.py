@@ -102,13 +102,12 @@ def _groups(requests, lengths, layer):
 
 
 def _prefill(query, key, value, visible, scale, soft_cap):
-    """One request: `query [queries, query heads, head size]`, key and value `[1, tokens, KV heads, head size]`."""
+    """One request: `query [queries, query heads, head size]`, key and value `[1, KV heads, tokens, head size]`."""
     queries, query_heads, head_size = query.shape
-    kv_heads = key.shape[2]
+    kv_heads = key.shape[1]
     # [KV heads, query heads of each, tokens, head size]; all query heads of a KV head see the same K and V (stride 0).
     query = query.transpose(0, 1).reshape(kv_heads, query_heads // kv_heads, queries, head_size)
-    key = key[0].transpose(0, 1)[:, None].expand(-1, query.shape[1], -1, -1)
-    value = value[0].transpose(0, 1)[:, None].expand(-1, query.shape[1], -1, -1)
+    key, value = (t[0][:, None].expand(-1, query.shape[1], -1, -1) for t in (key, value))
     if visible is None and soft_cap is None:
         result = F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
     else:
@@ -122,9 +121,8 @@ def _decode(query, place, layer, scale, soft_cap):
     """Requests with one query each, `[requests, query heads, head size]`, in one call."""
     key, value = place.read(layer)
     # The query heads of one KV head become its "queries": [requests, KV heads, query heads of each, head size].
-    grouped = query.reshape(query.shape[0], key.shape[2], -1, query.shape[-1])
-    result = _attend(grouped, key.transpose(1, 2), value.transpose(1, 2), place.visible, scale, soft_cap)
-    return result.reshape(query.shape)
+    grouped = query.reshape(query.shape[0], key.shape[1], -1, query.shape[2])
+    return _attend(grouped, key, value, place.visible, scale, soft_cap).reshape(query.shape)
 
 
 def _attend(query, key, value, visible, scale, soft_cap):
@@ -149,9 +147,10 @@ class Neighbours:
     visible = None
 
     def read(self, layer):
-        """K and V, each `[1, tokens, KV heads, head size]`."""
-        shape = (1, -1, *layer.key.shape[2:])
-        return tuple(t.view(shape)[:, self.start : self.end] for t in (layer.key, layer.value))
+        """K and V, each `[1, KV heads, tokens, head size]`."""
+        return tuple(
+            t.flatten(0, 1)[None, self.start : self.end].transpose(1, 2) for t in (layer.key, layer.value)
+        )
 
 
 class Scattered:
@@ -167,25 +166,27 @@ class Scattered:
     def __init__(self, layer, requests, blocks, skip, count, visible=None, unwritten=None):
         self.requests, self.blocks, self.skip, self.count = requests, blocks, skip, count
         self.visible, self.unwritten = visible, unwritten
-        self.key = self.value = None
+        self.buffers = None
         if _has_rows(layer.key) and _has_rows(layer.value):
-            self.key = self._make_buffer("key", layer.key)
-            self.value = self._make_buffer("value", layer.value)
+            self.buffers = self._make_buffer("key", layer.key), self._make_buffer("value", layer.value)
 
     def read(self, layer):
-        """K and V, each `[requests, tokens, KV heads, head size]`, good until the next reading."""
-        return self._gather(layer.key, self.key), self._gather(layer.value, self.value)
+        """K and V, each `[requests, KV heads, tokens, head size]`, good until the next reading."""
+        if self.buffers is None:
+            return self._pick(layer.key), self._pick(layer.value)
+        (key, key_slots, key_shaped), (value, value_slots, value_shaped) = self.buffers
+        torch.index_select(layer.key.flatten(1), 0, self.blocks, out=key)
+        torch.index_select(layer.value.flatten(1), 0, self.blocks, out=value)
+        if self.unwritten is not None:
+            key_slots.index_fill_(0, self.unwritten, 0)
+            value_slots.index_fill_(0, self.unwritten, 0)
+        return key_shaped, value_shaped
 
-    def _gather(self, pool, buffer):
-        if buffer is None:
-            slots = pool[self.blocks].flatten(0, 1)
-            shaped = self._shaped(slots)
-        else:
-            rows, slots, shaped = buffer
-            torch.index_select(pool.view(pool.shape[0], -1), 0, self.blocks, out=rows)
+    def _pick(self, pool):
+        slots = pool[self.blocks].flatten(0, 1)
         if self.unwritten is not None:
             slots.index_fill_(0, self.unwritten, 0)
-        return shaped
+        return self._shaped(slots)
 
     def _make_buffer(self, which, pool):
         """One piece of memory in three views: a row for each block, a row for each slot, and what `read` returns."""
@@ -194,7 +195,8 @@ class Scattered:
         return slots.view(num_blocks, -1), slots, self._shaped(slots)
 
     def _shaped(self, slots):
-        return slots.view(self.requests, -1, *slots.shape[1:])[:, self.skip : self.skip + self.count]
+        of_each = slots.view(self.requests, -1, *slots.shape[1:])
+        return of_each[:, self.skip : self.skip + self.count].transpose(1, 2)
 
 
 def _place_of_one(layer, table, first, end):

@@ -19,7 +19,7 @@ from typing import Any
 from pagedlab.errors import PagedlabError
 from pagedlab.grading.plain import unanswered
 
-EXERCISES = ("01", "02", "03", "04", "05", "06", "07", "08", "10", "11", "12")
+EXERCISES = ("01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12")
 HOW_TO_ANSWER = ("Write your code there and delete the line `raise NotImplementedError()`.",)
 
 

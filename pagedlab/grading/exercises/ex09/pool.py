@@ -1,0 +1,105 @@
+"""Part 09.1: how many blocks does the pool get, or why does the engine not come up?"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from pagedlab.grading.part import Part, Property
+from pagedlab.grading.plain import attempt, is_int, raised, show
+
+OUT_OF_MEMORY, NO_ROOM = "out of memory", "no room"
+NAMES = ("card", "free", "utilization", "weights", "activations", "other", "block")
+EXACT = (25, 50, 75, 100)  # hundredths that a float holds exactly
+
+
+def right(case: dict) -> int | str:
+    """The sum of ``engine/cards.py``, for sizes in MiB."""
+    allowed = int(case["utilization"] * case["card"])
+    if allowed > case["free"]:
+        return OUT_OF_MEMORY
+    left = allowed - case["weights"] - case["activations"] - case["other"]
+    blocks = max(0, left) // case["block"]
+    return blocks if blocks >= 2 else NO_ROOM
+
+
+def _cases(rng: random.Random, seed: int) -> list[dict]:
+    told = [
+        (100, 98, 0.5, 20, 6, 4, 2),
+        (100, 98, 0.75, 20, 6, 4, 7),  # a rest that is no whole block
+        (100, 75, 0.75, 20, 6, 4, 2),  # all that is free
+        (100, 49, 0.5, 20, 6, 4, 2),  # a little more than is free
+        (100, 98, 0.5, 40, 2, 4, 2),  # the null block and one more
+        (100, 98, 0.5, 40, 4, 4, 2),  # the null block only
+        (100, 98, 0.5, 80, 4, 4, 2),  # the weights alone are too large
+        (100, 40, 0.5, 80, 4, 4, 2),  # and then more than is free
+        (100, 100, 1.0, 20, 6, 4, 3),
+    ]
+    while len(told) < 40:
+        card, hundredths = 1024 * rng.choice((16, 24, 40, 80, 141)), rng.randint(50, 99)
+        if card * hundredths % 100 == 0 and hundredths not in EXACT:
+            continue  # rounding would decide
+        allowed = hundredths * card / 100
+        free = card - rng.randint(256, 6144)
+        if abs(allowed - free) < 2:
+            continue
+        weights = int(rng.uniform(0.1, 0.9) * card)
+        activations, other, block = rng.randint(200, 3000), rng.randint(300, 2000), rng.choice((1, 2, 3, 8))
+        told.append((card, free, hundredths / 100, weights, activations, other, block))
+    return [dict(zip(NAMES, case, strict=True)) for case in told]
+
+
+def _probe(objects: dict[str, Any], case: dict) -> Any:
+    return attempt(objects["pool_blocks"], *(case[name] for name in NAMES))
+
+
+def _of(wrong: Callable[[Any, int | str], bool]) -> Any:
+    def broken(case: dict, answer: Any) -> str | None:
+        if not wrong(answer, right(case)):
+            return None
+        return f"pool_blocks({', '.join(f'{name}={case[name]}' for name in NAMES)}) gave {show(answer)}"
+
+    return broken
+
+
+def _one_of_them(answer: Any) -> bool:
+    return not raised(answer) and (is_int(answer) or answer in (OUT_OF_MEMORY, NO_ROOM))
+
+
+POOL = Part(
+    "09.1",
+    "the pool from the knobs",
+    2,
+    ("pool_blocks",),
+    _cases,
+    _probe,
+    (
+        Property(
+            'pool_blocks returns a plain int, "out of memory" or "no room"',
+            _of(lambda answer, _: not _one_of_them(answer)),
+            ("u · card is a float, and so is everything made of it, even with //. int(…) makes it whole.",),
+        ),
+        Property(
+            "the engine does not come up when it asks for more than is free, and only then is out of memory",
+            _of(lambda answer, true: (answer == OUT_OF_MEMORY) != (true == OUT_OF_MEMORY)),
+            (
+                "It asks for its whole share at once, before anything is loaded.",
+                "Its share is a share of the card, not of what is free. Exactly as much as is free is not too much.",
+            ),
+        ),
+        Property(
+            "there is room when the null block and at least one more fit",
+            _of(lambda answer, true: (answer == NO_ROOM) != (true == NO_ROOM)),
+            ("What is left may even be below zero.", "One block is not enough: block 0 never holds a token."),
+        ),
+        Property(
+            "the pool is what is left over, in whole blocks",
+            _of(lambda answer, true: answer != true),
+            (
+                "Who lives in the engine's share beside the pool? Three of the arguments do.",
+                "What other programs hold makes free smaller. It is not part of the engine's share.",
+            ),
+        ),
+    ),
+)
