@@ -1,0 +1,9 @@
+"""Whole blocks, but as a float."""
+# loses: 09.1
+
+# part 09.1
+def pool_blocks(card, free, utilization, weights, activations, other, block):
+    if utilization * card > free:
+        return "out of memory"
+    blocks = (utilization * card - weights - activations - other) // block
+    return blocks if blocks >= 2 else "no room"
