@@ -43,9 +43,10 @@ lint: env
 	$(PY) -m ruff check .
 
 # One pytest run for tests, notebooks and solutions: one closing line, one exit status. With --nbval-lax every cell has to
-# run, and the output of cells marked NBVAL_CHECK_OUTPUT has to be the stored one.
+# run, and the output of cells marked NBVAL_CHECK_OUTPUT has to be the stored one. Two workers, each with whole files (a
+# notebook's cells need each other); threads that wait do not spin, or the two would take each other's cores.
 test: lint
-	$(RUN) -m pytest --durations=10 --nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks solutions
+	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 2 --dist loadfile --durations=10 --nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks solutions
 
 test-quick: lint
 	$(RUN) -m pytest --durations=10 -m "not slow and not browser and not notebook" tests

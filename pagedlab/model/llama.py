@@ -40,7 +40,7 @@ class LlamaConfig:
     rope_scaling: dict | None = None  # as in a Hugging Face config.json: {"rope_type": "llama3" or "linear", ...}
 
 
-MLP_TOKENS = 512
+MLP_TOKENS = 512  # that go through the feed-forward at a time
 BLOCK_ROWS = 64  # rows of a weight that one small product takes
 
 
@@ -56,8 +56,10 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if tokens > 64 or x.dtype != torch.float32 or x.device.type != "cpu":
         return F.linear(x, weight, bias)
     if tokens <= 2 or (tokens <= 4 and in_ <= out):
-        columns = torch.cat((x, x)).t() if tokens == 1 else x.t()
-        y = torch.mm(weight, columns).t()[:tokens].contiguous()
+        if tokens == 1:
+            y = torch.mm(weight, torch.cat((x, x)).t()).t()[:1]  # with gaps in memory, which nobody minds
+        else:
+            y = torch.mm(weight, x.t()).t().contiguous()
     elif out % BLOCK_ROWS == 0:
         blocks = torch.matmul(x, weight.view(-1, BLOCK_ROWS, in_).transpose(1, 2))  # [blocks, tokens, rows]
         y = blocks.transpose(0, 1).reshape(tokens, out)
@@ -136,13 +138,12 @@ class LlamaLayer(nn.Module):
         hidden = hidden + linear(attended.flatten(1), self.output)
         if hidden.shape[0] <= MLP_TOKENS:
             return hidden.add_(self.feed_forward(hidden))
-        for rows in hidden.split(MLP_TOKENS):
+        for rows in hidden.split(MLP_TOKENS):  # what lies between its products then stays near the processor
             rows.add_(self.feed_forward(rows))
         return hidden
 
     def feed_forward(self, hidden: Tensor) -> Tensor:
-        """Each token on its own. Done for so many at a time that what lies between the products stays near the
-        processor."""
+        """Each token on its own: [tokens, hidden_size] -> the same."""
         x = rms_norm(hidden, self.mlp_norm, self.config.rms_norm_eps)
         gate, up = linear(x, self.gate_up).split_with_sizes((self.config.intermediate_size,) * 2, 1)
         return linear(F.silu(gate).mul_(up), self.down)
@@ -200,4 +201,4 @@ class LlamaModel(nn.Module):
 
         Ask only for the tokens that are to be followed by a new one: this is the largest product of a decode step.
         """
-        return linear(hidden, self.head).float()
+        return linear(hidden, self.head).float().contiguous()

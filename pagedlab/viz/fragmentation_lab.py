@@ -68,7 +68,8 @@ class FragmentationLab(Lab):
             raise PagedlabError(f"There is no moment {moment}; there are 0 to {self.num_steps}.")
         self._furthest = self.position
         steps = {kind: len(trace.step_ends()) for kind, trace in traces.items()}
-        self._chart = {kind: layout.chart(shares, counts, steps, max(1, self.num_steps), kind) for kind in KINDS}
+        means = {kind: self._mean(of) for kind, of in shares.items()}
+        self._chart = {kind: layout.chart(shares, counts, means, steps, max(1, self.num_steps), kind) for kind in KINDS}
         super().__init__()
 
     @property
@@ -213,6 +214,12 @@ class FragmentationLab(Lab):
         """What happened in one kind of memory between the moment before and this one."""
         first, last = (self.moments[p].num_events[kind] for p in (position - 1, position))
         return self.traces[kind].events[first:last]
+
+    def _mean(self, shares: list[float]) -> float:
+        """Over the run's steps, each taken when its tokens are written and nobody has given back yet: as
+        ``ServedStep.account`` does."""
+        written = [share for moment, share in zip(self.moments[1:], shares, strict=False) if moment.phase == "tokens"]
+        return sum(written) / max(1, len(written))
 
     def _read_through(self) -> tuple[dict[str, list[float]], dict[str, list[int]], int]:
         """After each moment but the first, until its run is over: the share of slots that hold a token, and how many

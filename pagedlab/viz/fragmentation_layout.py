@@ -187,12 +187,13 @@ def _brackets(scene: Scene, strip: StripState, y: float) -> Iterator[Mark]:
 def chart(
     shares: dict[str, Sequence[float]],
     counts: dict[str, Sequence[int]],
+    means: dict[str, float],
     steps: dict[str, int],
     num_moments: int,
     selected: str,
 ) -> list[Mark]:
     """Moment by moment until a run is over: the share of slots that hold a token (0 to 1), and how many requests run at
-    once. ``steps``: how many steps each run took."""
+    once. ``means``: of the shares, over steps; ``steps``: how many steps each run took."""
     out = [
         Mark("chart.title", (LEFT, 352), "text s11 bold soft", "SHARE OF MEMORY THAT HOLDS TOKENS"),
         Mark("count.title", (CHART_RIGHT + 16, COUNTS[0] + 24), "text s11 bold soft", "REQUESTS AT ONCE"),
@@ -210,18 +211,17 @@ def chart(
             path = _steps([v / largest for v in values[kind]], top, bottom, num_moments)
             cls = f"path line {kind.replace('_', '-')}" + (" chosen" if kind == selected else "")
             out.append(Mark(f"{id}.line.{kind}", (), cls, path))
-    out += _key(shares, counts, steps, selected)
+    out += _key(means, counts, steps, selected)
     return out
 
 
 def _key(
-    shares: dict[str, Sequence[float]], counts: dict[str, Sequence[int]], steps: dict[str, int], selected: str
+    means: dict[str, float], counts: dict[str, Sequence[int]], steps: dict[str, int], selected: str
 ) -> Iterator[Mark]:
     """Which line is whose, and what each run comes to."""
     columns = ((RIGHT - 86, "mean"), (RIGHT - 42, "most"), (RIGHT, "steps"))
     for x, text in columns:
         yield Mark(f"key.{text}", (x, SHARES[0] + 2), "text s9 soft end", text)
-    means = {kind: sum(of) / max(1, len(of)) for kind, of in shares.items()}
     for i, kind in enumerate(sorted(KINDS, key=lambda kind: -means[kind])):
         y, loud = SHARES[0] + 20 + i * 19, "bold" if kind == selected else "soft"
         chosen = " chosen" if kind == selected else ""

@@ -1,6 +1,5 @@
 """A row of flags, holes by walking over it, counts by comprehension, and the prediction worked out."""
 # loses: nothing
-# ruff: noqa: F821  (SEED and puzzle are the notebook's)
 
 # added
 def runs(flags):

@@ -1,6 +1,5 @@
 """Loops and conditions for formulas, and predictions that are computed."""
 # loses: nothing
-# ruff: noqa: F821  (SEED and puzzle are the notebook's)
 
 # added
 def walk(strides, steps):

@@ -1,6 +1,5 @@
 """With numpy and divmod, a dictionary for a table, and predictions that are computed."""
 # loses: nothing
-# ruff: noqa: F821  (SEED and puzzle are the notebook's)
 
 # added
 import numpy as np

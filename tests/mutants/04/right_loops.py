@@ -1,6 +1,5 @@
 """Loops that hand out blocks one at a time; a batch grown until it is too large; the prediction worked out."""
 # loses: nothing
-# ruff: noqa: B905, F821  (SEED and puzzle are the notebook's)
 
 # added
 def blocks_of(tokens, size):

@@ -1,6 +1,5 @@
 """Keeps the scores of all blocks, and all values that it read: more memory, same numbers. Prints on the way."""
 # loses: nothing
-# ruff: noqa: B905, F821  (the notebook defines torch, triton, tl, walk; written as a learner would)
 
 # part 05.1
 def attend(query, read_block, table, length, scale):

@@ -1,6 +1,5 @@
 """Part 1 with a merge of two partial results (log-sum-exp), part 2 with softmax over gathered blocks, part 3 by tokens."""
 # loses: nothing
-# ruff: noqa: E501, E741, F821  (the notebook defines torch, triton, tl, walk; written as a learner would)
 
 # part 05.1
 def attend(query, read_block, table, length, scale):

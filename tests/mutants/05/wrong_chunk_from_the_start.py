@@ -1,6 +1,5 @@
 """Takes the new tokens for the first ones of the context: right for whole prompts only, so decoding is wrong at once."""
 # loses: 05.2
-# ruff: noqa: B023, E501, E731, F821  (the notebook defines torch, triton, tl, walk; written as a learner would)
 
 # part 05.2
 def my_attention(query, layer, block_tables, seq_lens, query_start_loc):

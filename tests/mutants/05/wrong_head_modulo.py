@@ -1,6 +1,5 @@
 """Deals the KV heads out in turns: head % KV heads."""
 # loses: 05.2
-# ruff: noqa: B023, E501, E731, F821  (the notebook defines torch, triton, tl, walk; written as a learner would)
 
 # part 05.2
 def my_attention(query, layer, block_tables, seq_lens, query_start_loc):

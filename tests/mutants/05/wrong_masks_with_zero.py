@@ -1,6 +1,5 @@
 """In the last block, places behind the last token get the weight 0, and 0 times NaN is NaN. The kernel masks nothing."""
 # loses: 05.1 05.3
-# ruff: noqa: E501, E741, F821  (the notebook defines torch, triton, tl, walk; written as a learner would)
 
 # part 05.1
 def attend(query, read_block, table, length, scale):

@@ -1,6 +1,5 @@
 """Adds up e^score as it comes: right until the scores are large."""
 # loses: 05.1
-# ruff: noqa: F821  (the notebook defines torch, triton, tl, walk; written as a learner would)
 
 # part 05.1
 def attend(query, read_block, table, length, scale):

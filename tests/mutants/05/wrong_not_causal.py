@@ -1,6 +1,5 @@
 """Every new token sees the whole context, those behind it too."""
 # loses: 05.2
-# ruff: noqa: B023, E731, F821  (the notebook defines torch, triton, tl, walk; written as a learner would)
 
 # part 05.2
 def my_attention(query, layer, block_tables, seq_lens, query_start_loc):

@@ -1,6 +1,5 @@
 """Works the strides out of the sizes: right in one layout, and for one KV head."""
 # loses: 05.3
-# ruff: noqa: E741, F821  (the notebook defines torch, triton, tl, walk; written as a learner would)
 
 # part 05.3
 @triton.jit

@@ -1,6 +1,5 @@
 """Goes through all entries of the table, those behind the context too."""
 # loses: 05.1
-# ruff: noqa: E741, F821  (the notebook defines torch, triton, tl, walk; written as a learner would)
 
 # part 05.1
 def attend(query, read_block, table, length, scale):

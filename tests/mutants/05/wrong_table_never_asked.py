@@ -1,6 +1,5 @@
 """Reads block 0, 1, 2 ...: the table is never asked."""
 # loses: 05.3
-# ruff: noqa: E741, F821  (the notebook defines torch, triton, tl, walk; written as a learner would)
 
 # part 05.3
 @triton.jit

@@ -1,6 +1,5 @@
 """Right numbers, but every block is read twice: once for the softmax, once for the values."""
 # loses: 05.1
-# ruff: noqa: B905, F821, F841  (the notebook defines torch, triton, tl, walk; written as a learner would)
 
 # part 05.1
 def attend(query, read_block, table, length, scale):

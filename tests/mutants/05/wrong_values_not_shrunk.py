@@ -1,6 +1,5 @@
 """Shrinks the sum when a new largest score comes, and forgets the weighted sum of values."""
 # loses: 05.1 05.3
-# ruff: noqa: E741, F821  (the notebook defines torch, triton, tl, walk; written as a learner would)
 
 # part 05.1
 def attend(query, read_block, table, length, scale):

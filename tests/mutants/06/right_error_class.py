@@ -1,6 +1,5 @@
 """An error class of its own, a helper, counts by hand instead of allocator.free."""
 # loses: nothing
-# ruff: noqa: F821  (KVCacheBlock is the notebook's)
 
 # added
 class NoRoom(ValueError):

@@ -1,6 +1,5 @@
 """A slice for pop, divmod for the comparison, predictions that are computed."""
 # loses: nothing
-# ruff: noqa: F821  (KVCacheBlock, SEED and puzzle are the notebook's)
 
 # part 06.1
 class BlockAllocator:

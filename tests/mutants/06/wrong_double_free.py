@@ -1,6 +1,5 @@
 """Never looks whether a block is free already."""
 # loses: 06.1
-# ruff: noqa: F821  (KVCacheBlock is the notebook's)
 
 # part 06.1
 class BlockAllocator:

@@ -1,6 +1,5 @@
 """A block is free as soon as one owner gives it back."""
 # loses: 06.1
-# ruff: noqa: F821  (KVCacheBlock is the notebook's)
 
 # part 06.1
 class BlockAllocator:

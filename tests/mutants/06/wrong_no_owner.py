@@ -1,6 +1,5 @@
 """Hands out a block and forgets that it has an owner now."""
 # loses: 06.1
-# ruff: noqa: F821  (KVCacheBlock is the notebook's)
 
 # part 06.1
 class BlockAllocator:

@@ -1,6 +1,5 @@
 """An empty stack raises IndexError, as a list does."""
 # loses: 06.1
-# ruff: noqa: F821  (KVCacheBlock is the notebook's)
 
 # part 06.1
 class BlockAllocator:

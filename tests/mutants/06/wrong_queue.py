@@ -1,6 +1,5 @@
 """Takes the free blocks from the front, as if they were a queue."""
 # loses: 06.1
-# ruff: noqa: F821  (KVCacheBlock is the notebook's)
 
 # part 06.1
 class BlockAllocator:

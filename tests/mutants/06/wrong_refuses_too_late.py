@@ -1,6 +1,5 @@
 """Counts down first, and raises after that."""
 # loses: 06.1
-# ruff: noqa: F821  (KVCacheBlock is the notebook's)
 
 # part 06.1
 class BlockAllocator:

@@ -1,6 +1,5 @@
 """Links set one by one, hashes that are updated step by step."""
 # loses: nothing
-# ruff: noqa: F821  (the notebook defines FreeKVCacheBlockQueue, KVCacheBlock, sha256)
 
 # added
 from itertools import takewhile

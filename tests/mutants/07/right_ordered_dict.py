@@ -1,6 +1,5 @@
 """An OrderedDict for the links, Python tuples for the chain, loops for the rest."""
 # loses: nothing
-# ruff: noqa: F821  (the notebook defines FreeKVCacheBlockQueue, KVCacheBlock, SEED, puzzle)
 
 # added
 from collections import OrderedDict

@@ -1,6 +1,5 @@
 """Freed blocks go to the tail, with a name or without."""
 # loses: 07.4
-# ruff: noqa: F821  (the notebook defines FreeKVCacheBlockQueue, KVCacheBlock)
 
 # part 07.4
 class BlockPool:

@@ -1,6 +1,5 @@
 """remove forgets to count down, although popleft_n does."""
 # loses: 07.1
-# ruff: noqa: F821  (the notebook defines KVCacheBlock)
 
 # part 07.1
 class FreeQueue:

@@ -1,6 +1,5 @@
 """Writes the tokens one behind the other: 1, 11 and 11, 1 look the same."""
 # loses: 07.2
-# ruff: noqa: F821  (the notebook defines sha256)
 
 # part 07.2
 def block_hashes(token_ids, block_size, salt=""):

@@ -1,6 +1,5 @@
 """Takes the name away when a block is freed: nothing is ever found again."""
 # loses: 07.4
-# ruff: noqa: F821  (the notebook defines FreeKVCacheBlockQueue, KVCacheBlock)
 
 # part 07.4
 class BlockPool:

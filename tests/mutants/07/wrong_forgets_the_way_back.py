@@ -1,6 +1,5 @@
 """remove mends the links in one direction only."""
 # loses: 07.1
-# ruff: noqa: F821  (the notebook defines KVCacheBlock)
 
 # part 07.1
 class FreeQueue:

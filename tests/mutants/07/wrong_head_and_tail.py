@@ -1,6 +1,5 @@
 """With a name to the head, without one to the tail."""
 # loses: 07.4
-# ruff: noqa: F821  (the notebook defines FreeKVCacheBlockQueue, KVCacheBlock)
 
 # part 07.4
 class BlockPool:

@@ -1,6 +1,5 @@
 """A removed block keeps its links, and can be removed once more."""
 # loses: 07.1
-# ruff: noqa: F821  (the notebook defines KVCacheBlock)
 
 # part 07.1
 class FreeQueue:

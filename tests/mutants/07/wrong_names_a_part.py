@@ -1,6 +1,5 @@
 """Names the last block too, full or not."""
 # loses: 07.2
-# ruff: noqa: F821  (the notebook defines sha256)
 
 # part 07.2
 def block_hashes(token_ids, block_size, salt=""):

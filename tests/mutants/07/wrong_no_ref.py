@@ -1,6 +1,5 @@
 """touch takes the block out of the queue, but counts no owner."""
 # loses: 07.4
-# ruff: noqa: F821  (the notebook defines FreeKVCacheBlockQueue, KVCacheBlock)
 
 # part 07.4
 class BlockPool:

@@ -1,6 +1,5 @@
 """Puts one block after the other at the head, which turns their order round."""
 # loses: 07.1
-# ruff: noqa: F821  (the notebook defines KVCacheBlock)
 
 # part 07.1
 class FreeQueue:

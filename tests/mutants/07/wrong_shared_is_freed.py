@@ -1,6 +1,5 @@
 """Puts a block back into the queue although somebody still holds it."""
 # loses: 07.4
-# ruff: noqa: F821  (the notebook defines FreeKVCacheBlockQueue, KVCacheBlock)
 
 # part 07.4
 class BlockPool:

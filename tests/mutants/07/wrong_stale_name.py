@@ -1,6 +1,5 @@
 """A block that is handed out keeps its name."""
 # loses: 07.4
-# ruff: noqa: F821  (the notebook defines FreeKVCacheBlockQueue, KVCacheBlock)
 
 # part 07.4
 class BlockPool:

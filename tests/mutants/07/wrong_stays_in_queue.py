@@ -1,6 +1,5 @@
 """touch leaves the block in the free queue: it will be handed out while it is read."""
 # loses: 07.4
-# ruff: noqa: F821  (the notebook defines FreeKVCacheBlockQueue, KVCacheBlock)
 
 # part 07.4
 class BlockPool:

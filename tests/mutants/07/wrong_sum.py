@@ -1,6 +1,5 @@
 """Adds the tokens up, so that their order does not count."""
 # loses: 07.2
-# ruff: noqa: F821  (the notebook defines sha256)
 
 # part 07.2
 def block_hashes(token_ids, block_size, salt=""):

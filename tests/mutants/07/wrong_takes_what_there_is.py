@@ -1,6 +1,5 @@
 """Gives fewer blocks where there are fewer."""
 # loses: 07.1
-# ruff: noqa: F821  (the notebook defines KVCacheBlock)
 
 # part 07.1
 class FreeQueue:

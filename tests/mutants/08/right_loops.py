@@ -1,6 +1,5 @@
 """Loops and helpers, written otherwise; prints as it goes."""
 # loses: nothing
-# ruff: noqa: F821  (the notebook defines SEED, puzzle)
 
 # part 08.1
 from itertools import takewhile

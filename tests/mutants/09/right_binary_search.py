@@ -1,6 +1,5 @@
 """A list comprehension and a binary search over the limits; prints on the way."""
 # loses: nothing
-# ruff: noqa: E501  (written as a learner would)
 
 # added
 import math

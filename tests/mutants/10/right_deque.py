@@ -1,6 +1,5 @@
 """A deque that is pushed to from both ends; prints on the way."""
 # loses: nothing
-# ruff: noqa: I001
 
 # added
 from collections import deque

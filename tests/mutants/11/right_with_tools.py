@@ -1,6 +1,5 @@
 """The same with math and itertools; prints on the way."""
 # loses: nothing
-# ruff: noqa: B905, E501, I001  (written as a learner would)
 
 # added
 import itertools

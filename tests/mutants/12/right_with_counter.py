@@ -1,6 +1,5 @@
 """Counters and sets, sentences instead of True, predictions by the learner's own watch."""
 # loses: nothing
-# ruff: noqa: F821  (lineup, watch and runs are the notebook's)
 
 # part 12.1
 from collections import Counter
