@@ -57,6 +57,7 @@ class Plan:
                     visible = position <= query_position
                     if sliding_window is not None:
                         visible &= position > query_position - sliding_window
+                    visible = _as_summand(visible, layer)
                 place = _place_of_one(layer, block_tables[r], first, context)
                 self.prefills.append((slice(starts[r], starts[r + 1]), place, visible))
         for group in _groups(decoding, lengths, layer):
@@ -112,7 +113,7 @@ def _prefill(query, key, value, visible, scale, soft_cap):
         result = F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
     else:
         if visible is None:
-            visible = torch.ones(queries, queries, dtype=torch.bool, device=query.device).tril()
+            visible = torch.full((queries, queries), -torch.inf, device=query.device).triu(1)
         result = _attend(query, key, value, visible, scale, soft_cap)
     return result.reshape(query_heads, queries, head_size).transpose(0, 1)
 
@@ -131,7 +132,7 @@ def _attend(query, key, value, visible, scale, soft_cap):
     score = torch.matmul(query.float() * scale, key.float().transpose(-1, -2))
     score = soft_cap * torch.tanh(score / soft_cap)
     if visible is not None:
-        score = score.masked_fill(~visible, float("-inf"))
+        score = score + visible
     return torch.matmul(torch.softmax(score, dim=-1), value.float()).to(query.dtype)
 
 
@@ -159,7 +160,7 @@ class Scattered:
     blocks    int64 `[requests * blocks of each]`
     skip      tokens to leave out at the start of the first block (only for one request)
     count     tokens of each request, padding included
-    visible   bool `[requests, 1, 1, count]`, or None where all are
+    visible   `[requests, 1, 1, count]`: 0 or minus infinity, to be added to the scores; None where all are visible
     unwritten int64: rows among those gathered that may hold anything, NaN included, which no mask would stop
     """
 
@@ -232,9 +233,16 @@ def _place_of_group(layer, block_tables, group, firsts, ends):
         blocks.flatten(),
         0,
         widest * size,
-        None if visible.all() else visible[:, None, None],
+        None if visible.all() else _as_summand(visible[:, None, None], layer),
         unwritten.flatten().nonzero().flatten() if unwritten.any() else None,
     )
+
+
+def _as_summand(visible, layer):
+    """A mask as numbers to be added to the scores: 0 where visible, else minus infinity. torch would make them at every
+    call."""
+    zero = torch.zeros((), dtype=layer.key.dtype, device=visible.device)
+    return torch.where(visible, zero, -torch.inf)
 
 
 def _has_rows(pool):

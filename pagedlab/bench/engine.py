@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from pagedlab.bench.bound import BoundOf
-from pagedlab.bench.machine import keep, machine, said
+from pagedlab.bench.machine import check_writable, keep, machine, said
 from pagedlab.bench.workloads import WORKLOADS, Workload
 from pagedlab.engine import LLM, SamplingParams
 from pagedlab.errors import PagedlabError
@@ -114,6 +114,7 @@ def run(
     out: Path | None = None,
 ) -> dict[str, Any]:
     """Measure and print (a table, or one JSON object); keep the raw figures in `out`."""
+    check_writable(out)
     started = time.perf_counter()
     result = measure(model, cases, rounds, against)
     result["wall_seconds"] = round(time.perf_counter() - started, 1)

@@ -38,6 +38,20 @@ def said(machine: dict[str, Any]) -> str:
     return f"{machine['cpu']}, {machine['threads']} threads, torch {machine['torch']}, Python {machine['python']}"
 
 
+def check_writable(out: Path | None) -> None:
+    """Before anything is measured, which takes minutes. Raises PagedlabError where ``out`` could not be written."""
+    if out is None:
+        return
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        new = not out.exists()
+        out.open("a").close()
+        if new:
+            out.unlink()
+    except OSError as error:
+        raise PagedlabError(f"{out} cannot be written: {error.strerror}.") from None
+
+
 def keep(result: dict[str, Any], out: Path | None) -> None:
     """Write the raw figures to a file. Raises PagedlabError where that cannot be."""
     if out is None:

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pagedlab.bench.machine import keep, machine, said
+from pagedlab.bench.machine import check_writable, keep, machine, said
 from pagedlab.errors import PagedlabError
 
 MB = 1_000_000
@@ -91,6 +91,7 @@ def run(
     *, model: str = "smollm2", steps: int = 10_000, json: bool = False, out: Path | None = None
 ) -> dict[str, Any]:
     """Measure and print (a table, or one JSON object); keep the raw figures in `out`."""
+    check_writable(out)
     result = measure(model, steps)
     keep(result, out)
     print(json_module.dumps(result) if json else _table(result))

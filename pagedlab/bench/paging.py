@@ -20,7 +20,7 @@ import torch
 
 from pagedlab.attention import KVPool, LayerKV, paged_attention
 from pagedlab.attention.torch_backend import Plan
-from pagedlab.bench.machine import keep, machine, said
+from pagedlab.bench.machine import check_writable, keep, machine, said
 from pagedlab.engine.runner import ModelRunner, ScheduledRequest
 from pagedlab.errors import PagedlabError
 from pagedlab.kv.block_table import BlockTable
@@ -148,6 +148,7 @@ def run(
     *, model: str = "smollm2", steps: int = 7, json: bool = False, out: Path | None = None
 ) -> dict[str, Any]:
     """Measure and print (a table, or one JSON object); keep the raw figures in `out`."""
+    check_writable(out)
     result = measure(model, steps=steps)
     keep(result, out)
     print(json_module.dumps(result) if json else _table(result))

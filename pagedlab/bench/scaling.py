@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from pagedlab.attention import KVPool, paged_attention
-from pagedlab.bench.machine import keep, machine, said
+from pagedlab.bench.machine import check_writable, keep, machine, said
 from pagedlab.engine import LLM, SamplingParams
 from pagedlab.engine.runner import ModelRunner, ScheduledRequest
 from pagedlab.errors import PagedlabError
@@ -146,6 +146,8 @@ def run(
     out: Path | None = None,
 ) -> dict[str, Any]:
     """Measure and print (a table, or one JSON object); draw it into the page `html`; keep the raw figures in `out`."""
+    for path in (out, html):
+        check_writable(path)
     result = measure(model, steps=steps)
     keep(result, out)
     if html is not None:

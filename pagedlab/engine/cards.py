@@ -49,6 +49,12 @@ class Held:
     graphs: float = 0.5
     others: float = 0.0
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            known = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not known or not 0 <= value < float("inf"):
+                raise PagedlabError(f"{name} is {value!r}; it must be a number of GiB, 0 or more.")
+
 
 @dataclass(frozen=True)
 class CardModel:
@@ -101,7 +107,7 @@ def card_memory(card: str) -> int:
         if torch.cuda.is_available():
             return torch.cuda.get_device_properties(0).total_memory
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if card not in CARDS:
+    if not isinstance(card, str) or card not in CARDS:
         raise PagedlabError(f"There is no card {card!r} here; there are: {', '.join([*CARDS, HERE])}.")
     return CARDS[card] * GIB
 
@@ -119,7 +125,7 @@ def plan_card(
 ) -> CardPlan:
     """The pool of ``model`` on ``card`` under these knobs. Raises PagedlabError for an unknown card or model, and for
     knobs that make no sense; that memory does not suffice is an outcome."""
-    if model not in MODELS:
+    if not isinstance(model, str) or model not in MODELS:
         raise PagedlabError(f"There is no model {model!r} here; there are: {', '.join(MODELS)}.")
     knobs = {
         "gpu_memory_utilization": gpu_memory_utilization,
@@ -128,7 +134,10 @@ def plan_card(
         "max_num_seqs": max_num_seqs,
     }
     config = EngineConfig(**knobs, max_num_batched_tokens=max_num_batched_tokens)
-    held, shape = held or Held(), CardModel(MODELS[model])
+    held = Held() if held is None else held
+    if not isinstance(held, Held):
+        raise PagedlabError(f"held is {held!r}; give a pagedlab.engine.cards.Held(context=…, graphs=…, others=…).")
+    shape = CardModel(MODELS[model])
     c, total = shape.config, card_memory(card)
     element = torch.empty(0, dtype=shape.dtype).element_size()
     bytes_per_block = 2 * c.num_layers * c.num_kv_heads * c.head_size * element * block_size

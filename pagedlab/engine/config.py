@@ -48,8 +48,10 @@ class EngineConfig:
             self._check_count("num_gpu_blocks_override", 2)
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not -(1 << 63) <= self.seed < 1 << 63:
             raise PagedlabError(f"seed is {self.seed!r}; it must be a whole number of at most 63 bits.")
+        if not isinstance(self.enable_prefix_caching, bool):
+            raise PagedlabError(f"enable_prefix_caching is {self.enable_prefix_caching!r}; it must be True or False.")
         share = self.gpu_memory_utilization
-        if not isinstance(share, (int, float)) or not 0 < share <= 1:
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
             raise PagedlabError(
                 f"gpu_memory_utilization is {share!r}; it is a share of the card: "
                 "above 0, at most 1."

@@ -78,7 +78,10 @@ def _current_format(data: Any) -> Any:
         return data
     import nbformat  # slow to import, and the process that holds a learner's code needs it seldom
 
-    return nbformat.convert(nbformat.from_dict(data), 4)
+    try:
+        return nbformat.convert(nbformat.from_dict(data), 4)
+    except Exception as error:  # its converters meet what they do not expect with any exception at all
+        raise ValueError(f"cannot be converted: {error}") from None
 
 
 def _cell(raw: Any) -> Cell:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, whole
 from pagedlab.kv.contiguous import ContiguousAllocator
 from pagedlab.trace import MemoryState, Trace, replay
 from pagedlab.trace import events as ev
@@ -63,7 +63,7 @@ class FragmentationLab(Lab):
         self._at = lru_cache(maxsize=16)(self._strips_at)
         self.choose(select)
         shares, counts, opening = self._read_through()
-        self.position = opening if moment is None else moment
+        self.position = opening if moment is None else whole(moment, "moment")
         if not 0 <= self.position <= self.num_steps:
             raise PagedlabError(f"There is no moment {moment}; there are 0 to {self.num_steps}.")
         self._furthest = self.position
@@ -83,7 +83,7 @@ class FragmentationLab(Lab):
         return self._at(self.position)
 
     def choose(self, selected: str | None) -> None:
-        if selected not in KINDS:
+        if selected not in list(KINDS):
             raise PagedlabError(f"There is no memory {selected!r} here; there are: {', '.join(KINDS)}.")
         self.selected = selected
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, whole
 from pagedlab.kv.contiguous import RESERVATIONS, ContiguousAllocator, ContiguousMemory
 from pagedlab.kv.serving import PagedMemory, ServedRequest, Serving, served_header
 from pagedlab.trace import MemoryState, Recorder, Trace
@@ -15,6 +15,7 @@ from pagedlab.trace import events as ev
 KINDS = (*RESERVATIONS, "paged")
 ROOM = ev.RequestArrived | ev.RequestAdmitted | ev.RequestPreempted  # what makes a moment of its own
 MOST_SLOTS = 4096  # a strip is drawn slot by slot, or run by run; beyond that a run of one slot is narrower than a line
+LATEST = 10_000  # steps after which a request may arrive: each is run, four times
 
 
 class Span(NamedTuple):
@@ -65,6 +66,13 @@ def serve(
 
     Raises PagedlabError for lengths that do not fit, and for too many slots to draw.
     """
+    load = [_lengths(request) for request in _requests(load)]
+    num_slots, max_model_len = whole(num_slots, "num_slots"), whole(max_model_len, "max_model_len")
+    block_size = whole(block_size, "block_size")
+    if block_size < 1:
+        raise PagedlabError(f"block_size is {block_size}; it must be at least 1.")
+    if not callable(allocator):
+        raise PagedlabError(f"allocator is {allocator!r}; give what makes one from its number of slots.")
     if num_slots < block_size or num_slots % block_size or num_slots > MOST_SLOTS:
         raise PagedlabError(
             f"num_slots is {num_slots}; give whole blocks of {block_size}, so that both kinds of memory are of one "
@@ -87,6 +95,26 @@ def serve(
             raise PagedlabError(f"This workload cannot be served: {error}.") from error
         traces[kind] = recorder.trace
     return traces
+
+
+def _requests(load: Any) -> list[Any]:
+    try:
+        return list(load)
+    except TypeError:
+        raise PagedlabError(f"The workload is {load!r}; give (prompt, output) lengths, one pair a request.") from None
+
+
+def _lengths(request: Any) -> tuple[int, ...]:
+    """A request of a workload, all its numbers plain ones."""
+    if not isinstance(request, Sequence) or isinstance(request, str) or len(request) not in (2, 3):
+        raise PagedlabError(
+            f"A request of the workload is {request!r}; it must be (prompt, output) lengths, or with a third number "
+            "the steps after which it arrives."
+        )
+    numbers = tuple(whole(number, "A length in the workload") for number in request)
+    if len(numbers) == 3 and numbers[2] > LATEST:
+        raise PagedlabError(f"A request arrives after {numbers[2]} steps; it may arrive after {LATEST} at most.")
+    return numbers
 
 
 def _letter(i: int) -> str:

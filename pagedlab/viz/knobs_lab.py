@@ -19,7 +19,7 @@ import ipywidgets
 from pagedlab.errors import PagedlabError
 from pagedlab.viz import knobs_layout as layout
 from pagedlab.viz.export import save_html
-from pagedlab.viz.knobs_run import FRACTION, MEASURES, KnobRun, run_knobs, workload
+from pagedlab.viz.knobs_run import FRACTION, MEASURES, KnobRun, checked_load, run_knobs, workload
 from pagedlab.viz.lab import MemoryMap
 from pagedlab.viz.marks import Mark
 from pagedlab.viz.scene import badge
@@ -144,7 +144,7 @@ class KnobsLab(ipywidgets.VBox):
         if isinstance(fraction, bool) or not isinstance(fraction, int) or fraction < 1:
             raise PagedlabError(f"fraction is {fraction!r}; it must be a whole number of at least 1.")
         self.fraction, self.held = fraction, held
-        self.load = workload() if load is None else list(load)
+        self.load = workload() if load is None else checked_load(load)
         self._plan(card, model, values)  # refuses what makes no sense, before anything is loaded
         self._base = LLM("tiny-random", device="cpu", num_gpu_blocks_override=2)
         self._made = 0
@@ -163,7 +163,9 @@ class KnobsLab(ipywidgets.VBox):
         """Run once more, with what is set and these changes; the controls follow. Keeps the last eight runs. Raises
         PagedlabError for what makes no sense."""
         settings = self.settings | values
-        plan = self._plan(card or self._card.value, model or self._model.value, settings)
+        plan = self._plan(
+            self._card.value if card is None else card, self._model.value if model is None else model, settings
+        )
         self._set(plan)
         self._made += 1
         with _Progress(self._bar, len(self.load), alone=self._made == 1) as progress:
@@ -186,12 +188,12 @@ class KnobsLab(ipywidgets.VBox):
         """What the four controls say."""
         values = {name: control.value for name, control in self._knobs.items()}
         # A slider in a browser says 0.9200000000000002.
-        return values | {"gpu_memory_utilization": round(values["gpu_memory_utilization"], 2)}
+        return values | {"gpu_memory_utilization": float(f"{values['gpu_memory_utilization']:.9g}")}
 
     def choose(self, number: int) -> None:
         """Show the run of that number. Raises PagedlabError where it is not kept."""
         places = {run.number: run.column for run in self.runs}
-        if number not in places:
+        if number not in list(places):
             raise PagedlabError(f"There is no run {number}; kept are: {', '.join(map(str, places))}.")
         self.board.seek(places[number])
 
@@ -199,7 +201,7 @@ class KnobsLab(ipywidgets.VBox):
         """A chart of one measure over the runs kept: "concurrency", "preemptions", "computed", "waste" or "table"."""
         from pagedlab.viz.charts import Chart
 
-        if measure not in MEASURES:
+        if measure not in list(MEASURES):
             raise PagedlabError(f"There is no measure {measure!r}; there are: {', '.join(MEASURES)}.")
         name, unit = MEASURES[measure]
         first = self.runs[0]
@@ -250,9 +252,10 @@ class KnobsLab(ipywidgets.VBox):
         self._model = ipywidgets.Dropdown(options=models, value=model, description="model", layout=small)
         block_sizes = sorted({*BLOCK_SIZES, values.get("block_size", 16)})
         sequences = sorted({*SEQUENCES, values.get("max_num_seqs", 256)})
+        share = values.get("gpu_memory_utilization", 0.92)
         self._knobs = {
             "gpu_memory_utilization": ipywidgets.FloatSlider(
-                value=values.get("gpu_memory_utilization", 0.92), min=0.5, max=1.0, step=0.01,
+                value=share, min=min(0.5, share), max=1.0, step=0.01,
                 description="gpu_memory_utilization", style=wide, layout=size,
             ),
             "block_size": ipywidgets.SelectionSlider(
@@ -314,6 +317,8 @@ class KnobsLab(ipywidgets.VBox):
             value = plan.knobs[name]
             if hasattr(control, "options") and value not in control.options:
                 control.options = sorted({*control.options, value})
+            elif hasattr(control, "min"):  # a slider would quietly show its least value instead
+                control.min = min(control.min, value)
             control.value = value
 
     def _chosen(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, whole
 from pagedlab.trace import MemoryState, Trace
 from pagedlab.trace import events as ev
 
@@ -36,6 +36,22 @@ def workload(num_requests: int = 20, seed: int = 9, answers: tuple[int, int] = (
         (SYSTEM + (WORDS * 2)[random.randrange(90) :][: random.randint(16, 64)], random.randint(*answers))
         for _ in range(num_requests)
     ]
+
+
+def checked_load(load: Any) -> list[tuple[str, int]]:
+    """``load`` as a list, if it is one that can be served. Raises PagedlabError for any other."""
+    try:
+        pairs = [(prompt, max_tokens) for prompt, max_tokens in load]
+    except (TypeError, ValueError):
+        pairs = []
+    if not pairs:
+        raise PagedlabError(f"load is {str(load)[:60]}; give (prompt, output tokens) of at least one request.")
+    for prompt, max_tokens in pairs:
+        if not isinstance(prompt, str) or not prompt:
+            raise PagedlabError(f"A prompt of load is {prompt!r}; it must be text, at least one character.")
+        if whole(max_tokens, "A number of output tokens in load") < 1:
+            raise PagedlabError(f"A number of output tokens in load is {max_tokens}; it must be at least 1.")
+    return pairs
 
 
 @dataclass

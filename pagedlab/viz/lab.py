@@ -123,7 +123,7 @@ class MemoryMap(DriverLab):
 
     def _check_request(self, request_id: str | None) -> None:
         known = self._history.state.requests
-        if request_id is not None and request_id not in known:
+        if request_id is not None and request_id not in list(known):
             raise PagedlabError(
                 f"There is no request {request_id!r} in this run; there are: {', '.join(known) or 'none'}."
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, whole
 from pagedlab.trace import MemoryState, Trace, TraceDriver, replay
 from pagedlab.trace import events as ev
 from pagedlab.viz import panes
@@ -32,6 +32,12 @@ def preemption(left: Any, right: Any, *, select: str | None = None, step: int | 
     return PreemptionLab([as_driver(left), as_driver(right)], select=select, step=step)
 
 
+def _side(side: Any) -> int:
+    if whole(side, "side") not in (0, 1):
+        raise PagedlabError(f"side is {side}; 0 is the left run, 1 the right one.")
+    return int(side)
+
+
 class PreemptionLab(Lab):
     """The lab. ``drivers``: a cursor over each run; ``histories``: what was read of each; ``price(side)``: the bill at
     the cursor."""
@@ -46,6 +52,7 @@ class PreemptionLab(Lab):
         self._past: list[tuple[int, MemoryState] | None] = [None, None]
         self.read_on()
         self._check()
+        step = None if step is None else whole(step, "step")
         self._move(1 if self.num_steps == 0 else self.num_steps)  # both engines stand at the same step
         self.read_on()
         first = min((a.step for history in self.histories for a in history.aways), default=self.num_steps)
@@ -87,7 +94,7 @@ class PreemptionLab(Lab):
 
     def price(self, side: int) -> Any:
         """What the preemptions of one run (0: left) came to, at the cursor: see ``preemption_run.Price``."""
-        return self.histories[side].price(self.position)
+        return self.histories[_side(side)].price(self.position)
 
     @property
     def run_names(self) -> list[str]:
@@ -103,7 +110,7 @@ class PreemptionLab(Lab):
     def predict(self, request_id: str, side: int = 0) -> None:
         """Say who makes room in the next step (``side`` 0: left). Raises PagedlabError where memory is not short there,
         or the request does not run."""
-        if not self._asking(side):
+        if not self._asking(_side(side)):
             raise PagedlabError("There is nothing to predict here: memory suffices for the next step, or it was seen.")
         running = self._state(side).running
         if request_id not in running:
@@ -115,7 +122,7 @@ class PreemptionLab(Lab):
 
     def choose(self, selected: str | None) -> None:
         known = self._requests()
-        if selected is not None and selected not in known:
+        if selected is not None and selected not in list(known):
             raise PagedlabError(f"There is no request {selected!r} in these runs; there are: {', '.join(known)}.")
         self.selected = selected
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, whole
 from pagedlab.viz import labels, panes
 from pagedlab.viz import side_by_side_layout as layout
 from pagedlab.viz.labels import plural
@@ -28,6 +28,11 @@ def step_both(both: Any, *, names: tuple[str, str] = ("vLLM", "pagedlab"), step:
     ``names``: of the two sides. ``step``: where to open, counted from 1 (0 is before the first); default: the first
     step that differs, else the first. Raises PagedlabError for a step that is not recorded.
     """
+    if not all(hasattr(both, name) for name in ("header", "theirs", "ours", "trace", "different")):
+        raise PagedlabError(
+            f"This lab cannot show a {type(both).__name__}; give it what pagedlab.parity.side_by_side.side_by_side(FILE) "
+            "returns."
+        )
     return SideBySideLab(both, names=names, step=step)
 
 
@@ -47,7 +52,7 @@ class SideBySideLab(Lab):
         engine = both.header["engine"].removesuffix(" V1 Scheduler")
         self._badges = (f"recorded · {engine}", badge(both.trace.header, live))
         opening = self.first_difference or min(1, self.num_steps)
-        self.position = opening if step is None else step
+        self.position = opening if step is None else whole(step, "step")
         if not 0 <= self.position <= self.num_steps:
             raise PagedlabError(f"There is no step {step}; recorded are 0 (before the first) to {self.num_steps}.")
         super().__init__()

@@ -290,6 +290,7 @@ class Lab(anywidget.AnyWidget):
         return {"version": self._strip[0], "base": base, **diff({} if whole else old, marks), "size": size}
 
     def _receive(self, _: Any, content: dict[str, Any], buffers: list) -> None:
+        content = content if isinstance(content, dict) else {}
         self._heard = content.get("n")
         try:
             match content.get("do"):

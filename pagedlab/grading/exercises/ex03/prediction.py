@@ -76,7 +76,10 @@ PREFILL = Part(
         Property(
             "as many blocks as the prompt needs, and not one ahead",
             _prefill(_prefill_count),
-            ("A block is asked for when a token needs it; the token sampled in this step is written in the next.",),
+            (
+                "A block is asked for when a token needs it; the token sampled in this step is written in the next.",
+                "Fill one block after the other until the prompt is used up. A partly filled one counts as a block.",
+            ),
         ),
         Property(
             "the blocks are those that the free queue gives, in its order",

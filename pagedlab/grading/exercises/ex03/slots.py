@@ -76,13 +76,16 @@ SLOTS = Part(
         Property(
             "slot_mapping returns a list of plain ints",
             _of_slots(lambda case, slots, _: not is_ints(slots)),
-            ("A list, not a tensor or a generator: numbers that could be printed in a table.",),
+            (
+                "One list of ints: no tensor, no generator, no pairs (block, offset).",
+                "Does it return the list? Was it an IndexError? Position end itself is not in the chunk any more.",
+            ),
         ),
         Property(
             "there is one number for each position from start on, up to and without end, and at least pad_to numbers",
             _of_slots(lambda case, slots, expected: len(slots) != max(len(expected), case["pad_to"])),
             (
-                "Chunk 2 to 6 means positions 2, 3, 4 and 5.",
+                "Chunk 2 to 6 means positions 2, 3, 4 and 5: four numbers. With pad_to=6 the list has six.",
                 "pad_to is how long the whole list is to be, not how much is added. 0 adds nothing.",
             ),
         ),
@@ -96,7 +99,7 @@ SLOTS = Part(
             ),
             (
                 "Block b owns the slots from b * block_size up to, without, (b + 1) * block_size.",
-                "The next block may be anywhere: ask for each position anew, do not count on from the first slot.",
+                "Entry i is for position start + i, and padding comes last. The next block may be anywhere, so do not count on.",
             ),
         ),
         Property(

@@ -153,7 +153,7 @@ TABLE = Part(
             "append puts all blocks of the list behind those that are there",
             _append_extends,
             (
-                "len(table) is the number of blocks, over all appends.",
+                "len(table) is the number of blocks (not of tokens), over all appends.",
                 "list.append adds one thing, list.extend adds all things of a list; = replaces what was there.",
             ),
         ),
@@ -166,7 +166,7 @@ TABLE = Part(
             "offsets run from 0 to block_size - 1 and start again in every block",
             _located(lambda found, expected: found[1] != expected[1]),
             (
-                "Write positions 0 to 9 in a row and draw a line after every block. What is below each?",
+                "The offset comes second. Write positions 0 to 9, with a line after every block: what is below each?",
                 "Positions that are block_size apart have the same offset: that smells of a remainder.",
             ),
         ),
@@ -187,7 +187,7 @@ TABLE = Part(
             "a position outside the table raises IndexError",
             _refuses,
             (
-                "A table of 2 blocks of 4 has positions 0 to 7. Everything else is an error, below 0 too.",
+                "2 blocks of 4 have positions 0 to 7. Everything else, below 0 too, is an IndexError and no other one.",
                 "Python reads block_ids[-1] as the last block and says nothing. You have to look before.",
             ),
         ),

@@ -136,7 +136,10 @@ ALLOCATOR = Part(
         Property(
             "allocate takes the block at the end of free_blocks and returns it",
             _only("allocate", "allocate free"),
-            ("The free blocks are a stack: the last one in is the first one out.", "list.pop() does both at once."),
+            (
+                "The free blocks are a stack: the last one in is the first one out.",
+                "list.pop() does both at once. What it returns is the record, and that is asked for, not its number.",
+            ),
         ),
         Property(
             "a block that is handed out has one owner",
@@ -161,7 +164,7 @@ ALLOCATOR = Part(
             _only("refused"),
             (
                 "Two things cannot be done: to take a block where none is free, and to give back one that is free.",
-                "Look first, then change. With ref_cnt -1 the block would be handed out twice.",
+                "Look first, then change. pop on an empty list raises another error; nobody has a ref_cnt of -1.",
             ),
         ),
     ),

@@ -142,12 +142,16 @@ APPEND = Part(
             (
                 "num_tokens counts the new token too. How many does the table have room for?",
                 "Full blocks are never written again, so it does not matter who shares them. Nothing is copied.",
+                "Compare num_tokens with the whole table's room. A remainder misleads where a block holds one token.",
             ),
         ),
         Property(
             "where the last block has room and one owner, nothing changes and None is returned",
             _only("in place"),
-            ("Who has the block alone writes in place. Whoever is left as the last owner copies nothing.",),
+            (
+                "Who has the block alone writes in place. Whoever is left as the last owner copies nothing.",
+                "The table does not grow either: num_tokens counts the new token, and there is room for so many.",
+            ),
         ),
         Property(
             "where the last block is shared, the table gets a new one in its place",
@@ -155,6 +159,7 @@ APPEND = Part(
             (
                 "Somebody else reads that block. Where else can this sequence write?",
                 "A block from the allocator takes the last entry of the table. The table does not grow.",
+                "It is the caller's list that has to change: table[-1] = … changes it, table = … makes another one.",
             ),
         ),
         Property(
@@ -170,7 +175,10 @@ APPEND = Part(
         Property(
             "where no block is free, the allocator's ValueError gets out and nothing has changed",
             _only("refused"),
-            ("In which order do you take and give back? Take first: if that fails, nothing has been lost yet.",),
+            (
+                "In which order do you take and give back? Take first: if that fails, nothing has been lost yet.",
+                "Do not catch the error. Whoever calls append_slot has to hear that there was no block.",
+            ),
         ),
     ),
     answered_by=("BlockSpaceManager",),

@@ -79,7 +79,10 @@ FORK = Part(
         Property(
             "the child's table names the same physical blocks, in the same order",
             _blocks,
-            ("All of them, the partly filled last one included.",),
+            (
+                "All of them, the partly filled last one included.",
+                "fork returns a list, and in it are records (KVCacheBlock), not their numbers.",
+            ),
         ),
         Property(
             "the records are the parent's own",
@@ -98,7 +101,10 @@ FORK = Part(
         Property(
             "each block has one owner more",
             _owners,
-            ("Who holds a block says so in ref_cnt.", "One more than before: others may hold it already."),
+            (
+                "Who holds a block says so in ref_cnt.",
+                "One more than before, for every block of the table: others may hold it already.",
+            ),
         ),
     ),
     answered_by=("BlockSpaceManager",),

@@ -85,7 +85,11 @@ HITS = Part(
     _cases,
     _probe,
     (
-        Property("longest_hit returns a list of blocks", _shape, ("Those that find returned. None is no block.",)),
+        Property(
+            "longest_hit returns a list of blocks",
+            _shape,
+            ("A list of those that find returned, and nothing else. None is no block.",),
+        ),
         Property(
             "the blocks are the first ones of the prompt, without a gap",
             _gap,
@@ -102,7 +106,10 @@ HITS = Part(
         Property(
             "nothing that could be used is left out",
             _longest,
-            ("Only the block of the last token is left alone, and that only where it is full.",),
+            (
+                "Only the block of the last token is left alone, and that only where it is full.",
+                "9 tokens in blocks of 4: the last one is alone in the third block, so both full ones can be used.",
+            ),
         ),
     ),
     answered_by=("KVCacheManager",),

@@ -120,7 +120,10 @@ NAMES = Part(
         Property(
             "block_hashes returns a list of bytes",
             _bytes,
-            ("sha256(data).digest() is a bytes object of 32 bytes.",),
+            (
+                "sha256(data).digest() is a bytes object of 32 bytes; hexdigest and hash make something else.",
+                "A token id can be above 255, so bytes(token_ids) fails. But any text becomes bytes with .encode().",
+            ),
         ),
         Property(
             "every full block has a name, and no other one",

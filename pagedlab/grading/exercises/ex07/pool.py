@@ -154,7 +154,10 @@ POOL = Part(
         Property(
             "get_new_blocks takes the head of the queue, and each block has one owner",
             _only("new result", "new owners", "new free", "new refused"),
-            ("The queue's popleft_n takes several at once, and raises where there are too few.",),
+            (
+                "The queue's popleft_n takes several at once, and raises where there are too few.",
+                "Who gets a block owns it: what does ref_cnt say from now on?",
+            ),
         ),
         Property(
             "a block loses its name when it is handed out",
@@ -192,8 +195,8 @@ POOL = Part(
             _only("free free"),
             (
                 "Nothing is lost when a block without a name is overwritten: let it be the next.",
-                "Sort them into two lists first. Then one prepend_n and one append_n.",
                 "Is every block that you put into the queue without an owner?",
+                "Sort those without an owner into two lists, in the order given. Then one prepend_n and one append_n.",
             ),
         ),
         Property("everything else stays as it was", _any, ("Change only what the text says.",)),

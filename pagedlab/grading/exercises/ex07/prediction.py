@@ -76,7 +76,10 @@ PREDICTION = Part(
         Property(
             "a hit is a whole block that both have in common",
             _of(_num_hits),
-            ("Where the tokens part in the middle of a block, that block is no hit.",),
+            (
+                "Where the tokens part in the middle of a block, that block is no hit.",
+                "Z and A begin alike: how many whole blocks do these tokens fill?",
+            ),
         ),
         Property(
             "the hits are the blocks that hold the start of A, in Z's order",
@@ -101,7 +104,7 @@ PREDICTION = Part(
         Property(
             "those that had a name and are handed out lose it",
             _of(_forgotten),
-            ("Go through your new blocks: which of them had a name? Found blocks keep theirs.",),
+            ("Go through your new blocks in their order: which of them had a name? Found blocks keep theirs.",),
         ),
     ),
 )

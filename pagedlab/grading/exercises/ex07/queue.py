@@ -167,8 +167,9 @@ QUEUE = Part(
             "popleft_n takes blocks from the head, in queue order",
             _only("popleft_n"),
             (
-                "The first block is head.next_free_block. It returns a list, even for one.",
+                "The first block is head.next_free_block. popleft_n returns a list of blocks, even for one.",
                 "After the last one taken comes the new first one. Have both sides of that link been set?",
+                "Or was the queue wrong before? append_n made it: tail.prev_free_block and num_free_blocks, too.",
             ),
         ),
         Property(
@@ -198,7 +199,7 @@ QUEUE = Part(
             _only("refused"),
             (
                 "To take more blocks than there are, and to remove one that is not in the queue.",
-                "How can a block tell that it is in no queue? Set its links to None when it leaves.",
+                "popleft_n: count before you take. remove: links of None mean no queue, so set them when it leaves.",
             ),
         ),
         Property(
