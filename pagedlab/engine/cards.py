@@ -93,7 +93,7 @@ class CardPlan:
     @property
     def free_at_start(self) -> int:
         """Bytes that are free when the engine starts: the card without the context and other programs."""
-        return self.budget.card - int((self.held.context + self.held.others) * GIB)
+        return max(0, self.budget.card - int((self.held.context + self.held.others) * GIB))
 
     @property
     def num_tokens(self) -> int:
@@ -147,7 +147,7 @@ def plan_card(
     left = allowed - shape.num_bytes - activations - other
     num_blocks = max(0, left) // bytes_per_block
     budget = PoolBudget(total, allowed, shape.num_bytes, activations, other, bytes_per_block, num_blocks, False)
-    free = total - int((held.context + held.others) * GIB)
+    free = max(0, total - int((held.context + held.others) * GIB))
     if allowed > free:
         outcome = "out of memory"
         said = (

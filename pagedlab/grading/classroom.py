@@ -150,6 +150,7 @@ def run(
         raise PagedlabError(f"seed is {seed}; it is a number from 0 to 999,999,999.")
     if jobs is not None and jobs < 1:
         raise PagedlabError(f"jobs is {jobs}; at least one notebook is graded at a time.")
+    _check_targets(paths, json_path, junit_path)
     for target in (json_path, junit_path):
         report.check_writable(target)
     if out is not None:
@@ -174,6 +175,16 @@ def run(
         return 2
     below = min_score is not None and any(100 * result.earned < min_score * result.points for result in results)
     return 1 if below else 0
+
+
+def _check_targets(paths: Sequence[str | Path], *targets: str | Path | None) -> None:
+    """Raises PagedlabError where a result would be written over a notebook, or over the other result."""
+    given = [Path(target).resolve() for target in targets if target is not None]
+    if len(set(given)) < len(given):
+        raise PagedlabError(f"{given[0]} was named for both results; give each a file of its own.")
+    for _, path in (entry for path in paths for entry in find(Path(path))):
+        if not isinstance(path, Refused) and path.resolve() in given:
+            raise PagedlabError(f"{path} is to be graded; the result would be written over it. Name another file.")
 
 
 def _with_progress(paths: Sequence[str | Path], seed: int | None, jobs: int | None) -> list[Graded]:

@@ -57,6 +57,9 @@ class FragmentationLab(Lab):
     ) -> None:
         if set(traces) != set(KINDS):
             raise PagedlabError(f"The lab needs a trace for each of {', '.join(KINDS)}; given: {', '.join(traces)}.")
+        wrong = next((trace for trace in traces.values() if not isinstance(trace, Trace)), None)
+        if wrong is not None:
+            raise PagedlabError(f"{str(wrong)[:60]} is no trace; give a pagedlab.trace.Trace for each kind of memory.")
         self.traces, self.live = traces, live
         self.moments = moments(traces)
         self.predictions: dict[tuple[str, int], int] = {}  # (kind, moment that answers) -> slot

@@ -30,8 +30,8 @@ def step_both(both: Any, *, names: tuple[str, str] = ("vLLM", "pagedlab"), step:
     """
     if not all(hasattr(both, name) for name in ("header", "theirs", "ours", "trace", "different")):
         raise PagedlabError(
-            f"This lab cannot show a {type(both).__name__}; give it what pagedlab.parity.side_by_side.side_by_side(FILE) "
-            "returns."
+            f"This lab cannot show a {type(both).__name__}; give it what "
+            "pagedlab.parity.side_by_side.side_by_side(FILE) returns."
         )
     return SideBySideLab(both, names=names, step=step)
 

@@ -77,8 +77,8 @@ SLOTS = Part(
             "slot_mapping returns a list of plain ints",
             _of_slots(lambda case, slots, _: not is_ints(slots)),
             (
-                "One list of ints: no tensor, no generator, no pairs (block, offset).",
-                "Does it return the list? Was it an IndexError? Position end itself is not in the chunk any more.",
+                "One list of ints, no pairs. Was it an IndexError? Position end itself is not in the chunk any more.",
+                "Does the function return the list? A tensor or a generator is none.",
             ),
         ),
         Property(
@@ -99,7 +99,7 @@ SLOTS = Part(
             ),
             (
                 "Block b owns the slots from b * block_size up to, without, (b + 1) * block_size.",
-                "Entry i is for position start + i, and padding comes last. The next block may be anywhere, so do not count on.",
+                "Entry i is for position start + i, padding is last. The next block may be anywhere: ask anew.",
             ),
         ),
         Property(
