@@ -30,10 +30,14 @@ HIDDEN = shutil.ignore_patterns(".*")
 
 
 def build(folder: Path, numbers: list[int], jobs: int) -> None:
-    """Write the site of the chapters ``numbers`` into ``folder``. Raises RuntimeError where a chapter fails, and for a
-    link to what the whole site does not have."""
+    """Write the site of the chapters ``numbers`` into ``folder``. Raises RuntimeError where that cannot be written or a
+    chapter fails, and for a link to what the whole site does not have."""
     there = chapters()
-    folder.mkdir(parents=True, exist_ok=True)
+    try:  # better now than after the chapters have run
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise RuntimeError(f"{folder} cannot be written: {error.strerror}. Name another folder with --to.") from None
     with ProcessPoolExecutor(jobs) as pool:
         ran = list(tqdm(pool.map(run, [there[n] for n in numbers]), total=len(numbers), unit="chapter"))
     has_chart = False
@@ -117,6 +121,8 @@ def main() -> None:
     unknown = sorted(set(chosen.chapters) - set(chapters()))
     if unknown:
         sys.exit(f"There is no chapter {unknown[0]}; there are {', '.join(map(str, chapters()))}.")
+    if chosen.jobs < 1:
+        sys.exit(f"jobs is {chosen.jobs}; at least one chapter is run at a time.")
     try:
         build(chosen.to, sorted(set(chosen.chapters)) or list(chapters()), chosen.jobs)
     except (RuntimeError, OSError) as error:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import secrets
 import shutil
 import subprocess
@@ -81,6 +82,10 @@ def build_wheel(folder: Path) -> Path:
     return wheel
 
 
+def cannot_write(folder: Path, error: OSError) -> str:
+    return f"{folder} cannot be written: {error.strerror}. Name a folder whose place is yours, and has room."
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("folder", help="a new or empty folder")
@@ -90,12 +95,18 @@ def main() -> None:
     folder = Path(arguments.folder) if arguments.folder else None
     if folder is None:
         sys.exit("Say where the repository is to be written: make class-repo DIR=../my-class")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        sys.exit(f"{folder} is there already. Give a new or an empty folder.")
+    try:
+        if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
+            sys.exit(f"{folder} is there already. Give a new or an empty folder.")
+    except OSError as error:
+        sys.exit(cannot_write(folder, error))
     seed = arguments.seed if arguments.seed is not None else 1000 + secrets.randbelow(9000)
     if not 0 <= seed < 10**9:
         sys.exit(f"seed is {seed}; it is a number from 0 to 999,999,999.")
-    write(folder, seed, arguments.url)
+    try:
+        write(folder, seed, arguments.url)
+    except OSError as error:
+        sys.exit(cannot_write(folder, error))
     print(f"{folder}: {len(list((folder / 'exercises').iterdir()))} exercises, seed {seed}. Next: docs/instructors.md.")
 
 

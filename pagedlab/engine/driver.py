@@ -76,7 +76,8 @@ class EngineDriver(TraceDriver):
         twin = self.llm.rerun(at, prompts=replace, **changes)
         if victim is not None:
             running = twin.scheduler.running
-            chosen = [r for r in running if victim == r.request_id or victim.split("/")[0] == r.request_id]
+            name = str(victim)
+            chosen = [r for r in running if name == r.request_id or name.split("/")[0] == r.request_id]
             if not chosen:
                 names = ", ".join(r.request_id for r in running) or "none"
                 raise PagedlabError(f"Request {victim!r} does not run after step {at}; running are: {names}.")

@@ -102,7 +102,7 @@ def find(path: Path) -> list[tuple[str, Path | Refused]]:
     In a folder of folders each first folder is a learner (nbgrader, GitHub Classroom); in a folder of files the
     file's name is, less the exercise's; ``exercises/`` itself is one learner's.
     """
-    if not path.is_dir():
+    if not os.path.isdir(path):  # Path.is_dir() raises for a name that is too long
         return [(_learner(path.name) or path.absolute().parent.name, path)]
     notebooks = []
     for file in sorted(path.rglob("*.ipynb")):
@@ -179,11 +179,11 @@ def run(
 
 def _check_targets(paths: Sequence[str | Path], *targets: str | Path | None) -> None:
     """Raises PagedlabError where a result would be written over a notebook, or over the other result."""
-    given = [Path(target).resolve() for target in targets if target is not None]
+    given = [os.path.realpath(target) for target in targets if target is not None]
     if len(set(given)) < len(given):
         raise PagedlabError(f"{given[0]} was named for both results; give each a file of its own.")
     for _, path in (entry for path in paths for entry in find(Path(path))):
-        if not isinstance(path, Refused) and path.resolve() in given:
+        if not isinstance(path, Refused) and os.path.realpath(path) in given:
             raise PagedlabError(f"{path} is to be graded; the result would be written over it. Name another file.")
 
 
