@@ -182,9 +182,9 @@ def _check_targets(paths: Sequence[str | Path], *targets: str | Path | None) -> 
     given = [os.path.realpath(target) for target in targets if target is not None]
     if len(set(given)) < len(given):
         raise PagedlabError(f"{given[0]} was named for both results; give each a file of its own.")
-    for _, path in (entry for path in paths for entry in find(Path(path))):
-        if not isinstance(path, Refused) and os.path.realpath(path) in given:
-            raise PagedlabError(f"{path} is to be graded; the result would be written over it. Name another file.")
+    for _, file in [entry for path in paths for entry in find(Path(path))]:
+        if not isinstance(file, Refused) and os.path.realpath(file) in given:
+            raise PagedlabError(f"{file} is to be graded; the result would be written over it. Name another file.")
 
 
 def _with_progress(paths: Sequence[str | Path], seed: int | None, jobs: int | None) -> list[Graded]:
