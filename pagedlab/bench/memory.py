@@ -83,7 +83,8 @@ def _ask(program: str) -> list[int]:
     done = subprocess.run([sys.executable, "-c", PEAK + program], capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise PagedlabError(f"A process that was to be watched failed: {last}")
+        said = last.removeprefix("pagedlab.errors.PagedlabError: ")
+        raise PagedlabError(said if said != last else f"A process that was to be watched failed: {last}")
     return [int(word) for word in done.stdout.split()]
 
 

@@ -66,7 +66,8 @@ def _wait(arguments: list[str]) -> float:
     done = subprocess.run([sys.executable, *arguments], env=os.environ, capture_output=True, text=True)
     if done.returncode and not (arguments is DOCTOR and done.returncode == 1):
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise PagedlabError(f"A process that was to be timed failed: {last}")
+        said = last.removeprefix("pagedlab.errors.PagedlabError: ")
+        raise PagedlabError(said if said != last else f"A process that was to be timed failed: {last}")
     return time.perf_counter() - started
 
 

@@ -83,3 +83,5 @@ class EngineConfig:
         value = getattr(self, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise PagedlabError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+        if value >= 1 << 53:
+            raise PagedlabError(f"{name} is {value}; no memory holds as many. Give less.")

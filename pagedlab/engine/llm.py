@@ -461,7 +461,7 @@ class LLM:
         engine keeps no trace (``record=True``).
         """
         _ = self.trace
-        return snapshots.rerun(self, upto_step, prompts or {}, changes)
+        return snapshots.rerun(self, upto_step, {} if prompts is None else prompts, changes)
 
     @property
     def trace(self) -> Trace:
@@ -591,7 +591,7 @@ def _choose_device(device: str | None) -> str:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
         kind = torch.device(device).type
-    except RuntimeError:
+    except (RuntimeError, TypeError, ValueError):
         kind = ""
     if kind not in ("cpu", "cuda"):
         raise PagedlabError(f"Unknown device {device!r}; allowed are cpu, cuda, cuda:0 and the like.")

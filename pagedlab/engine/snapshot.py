@@ -74,6 +74,8 @@ def rerun(llm: LLM, upto_step: int, prompts: Mapping[str, Any], changes: dict[st
     upto_step = whole(upto_step, "upto_step")
     if upto_step < 0:
         raise PagedlabError(f"upto_step is {upto_step}; a run goes from step 0 on.")
+    if not isinstance(prompts, Mapping):
+        raise PagedlabError(f'The prompts to replace are {prompts!r}; give them by request: {{"A": "other text"}}.')
     inputs = [call for call in llm.inputs if call[0] <= upto_step]
     queued = [kwargs["request_id"] for _, name, _, kwargs in inputs if name == "add_request"]
     for request_id in prompts:

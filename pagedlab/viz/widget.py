@@ -304,8 +304,12 @@ class Lab(anywidget.AnyWidget):
                 case "at":  # the front end has that picture: nothing is sent
                     self.choose(content["selected"])
                     self.move(min(int(content["position"]), self.num_steps))
-                    self._told = (self.position, self.selected)
-                    self._tell_others()
+                    at = (int(content["position"]), content["selected"])
+                    if self._set_back or (self.position, self.selected) != at:  # it stands elsewhere, or that is over
+                        self.show()
+                    else:
+                        self._told = at
+                        self._tell_others()
                 case "point":
                     self.point(str(content["id"]))
                 case "whole":

@@ -1,6 +1,8 @@
 """The benchmarks of speed, run small: what they print is complete and fits together. No figure's size is asserted."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -165,3 +167,27 @@ class TestTable:
     def test_missing_figures_are_named(self, tmp_path):
         with pytest.raises(PagedlabError, match="engine, memory, paging, scaling, startup"):
             table.table(table.load(tmp_path))
+
+
+@pytest.mark.parametrize("bench", [engine, memory, paging, scaling, startup], ids=lambda b: b.__name__.split(".")[-1])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "measure", lambda *_, **__: pytest.fail("measured"))
+    (tmp_path / "file").touch()
+    wrong = [{"out": tmp_path}, {"out": tmp_path / "file" / "x"}]
+    for arguments in [*wrong, *[{"html": case["out"]} for case in wrong if bench is scaling]]:
+        with pytest.raises(PagedlabError, match="cannot be written"):
+            bench.run(**arguments)
+    with pytest.raises(pytest.fail.Exception):
+        bench.run(out=tmp_path / "new" / "x.json")
+    assert not list((tmp_path / "new").iterdir())  # nothing empty is left
+
+
+def test_the_doctor_that_startup_times_is_one_that_says_something(root):
+    done = subprocess.run([sys.executable, *startup.DOCTOR], cwd=root, capture_output=True, text=True)
+    assert done.stdout.startswith("pagedlab ") and "torch" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_process_that_refuses_says_its_sentence_only():
+    with pytest.raises(PagedlabError, match="^unknown model 'nope'"):
+        memory.measure("nope", steps=1)

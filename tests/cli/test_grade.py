@@ -33,3 +33,24 @@ def test_options_that_cannot_be_are_refused_with_a_sentence(run, root, tmp_path,
     monkeypatch.chdir(tmp_path)
     done = run("grade", root / EXERCISE, *arguments)
     assert done.status == 2 and word in done.err and done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments, word", [
+    (["a.ipynb", "--json", "a.ipynb"], "written over"), (["a.ipynb", "--junit", "./link.ipynb"], "written over"),
+    ([".", "--json", "a.ipynb"], "written over"), (["a.ipynb", "--json", "x", "--junit", "./x"], "both results"),
+    (["a.ipynb", "--json", "loop"], "could not be written"),
+])
+def test_no_result_is_written_over_a_notebook_or_the_other(run, root, tmp_path, monkeypatch, arguments, word):
+    monkeypatch.chdir(tmp_path)
+    before = (root / EXERCISE).read_bytes()
+    (tmp_path / "a.ipynb").write_bytes(before)
+    (tmp_path / "link.ipynb").symlink_to("a.ipynb")
+    (tmp_path / "loop").symlink_to("loop")
+    done = run("grade", *arguments)
+    assert done.status == 2 and word in done.err and done.err.count("\n") == 1
+    assert (tmp_path / "a.ipynb").read_bytes() == before
+
+
+def test_a_name_that_is_too_long_is_refused_with_a_sentence(run):
+    done = run("grade", "x" * 300 + ".ipynb")
+    assert done.status == 2 and "File name too long" in done.err and done.err.count("\n") == 1

@@ -253,6 +253,8 @@ def test_sampling_params_that_make_no_sense_are_refused(values):
         ({"device_memory": 1000, "num_gpu_blocks_override": None}, "No room for a KV pool"),
         ({"blocksize": 4}, "Unknown knob blocksize"),
         ({"device": "gpu"}, "Unknown device"),
+        ({"device": True}, "Unknown device"),
+        ({"device": []}, "Unknown device"),
         ({"dtype": "int8"}, "dtype"),
         ({"max_num_seqs": 0}, "max_num_seqs"),
     ],
@@ -520,6 +522,12 @@ def test_sampling_params_of_a_wrong_type_are_refused(fields):
         {"seed": None},
         {"num_gpu_blocks_override": 10**12},
         {"block_size": 10**15, "num_gpu_blocks_override": 2},
+        {"block_size": 10**30},
+        {"max_num_seqs": 10**30},
+        {"max_num_batched_tokens": 10**30},
+        {"device_memory": 10**30},
+        {"gpu_memory_utilization": True},
+        {"enable_prefix_caching": "no"},
     ],
     ids=str,
 )
@@ -693,3 +701,12 @@ def test_a_branch_can_give_a_request_another_prompt(tiny):
     assert branch.state().requests["A"].token_ids == replay(llm.trace, driver.num_events(3)).requests["A"].token_ids
     with pytest.raises(PagedlabError, match="Up to step 1 no request 'B' was queued; there are: A."):
         driver.branch(1, replace={"B": "x"})
+
+
+@pytest.mark.parametrize("changes", [{"replace": 5}, {"replace": "A"}, {"victim": 5}, {"victim": []}], ids=str)
+def test_a_branch_with_a_change_of_a_wrong_type_is_refused(tiny, changes):
+    llm = LLM(tiny, record=True, num_gpu_blocks_override=32, block_size=4)
+    llm.add_request([1] * 9, GREEDY)
+    llm.step()
+    with pytest.raises(PagedlabError):
+        EngineDriver(llm).branch(1, **changes)

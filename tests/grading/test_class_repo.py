@@ -120,3 +120,26 @@ def test_as_handed_out_it_grades_to_nothing_and_writes_its_results(repo, tmp_pat
     assert "0 of" in done.stdout and "0 of" in summary.read_text()
     written = {file.name for file in (copy / "results").iterdir()}
     assert {"grade.xml", "grades.csv", "grades.html", "feedback"} <= written
+
+
+@pytest.mark.parametrize("folder, word", [
+    ("file/new", "cannot be written"), ("loop", "there already"), ("x" * 300, "too long"), ("file", "there already"),
+])
+def test_a_folder_that_cannot_be_made_is_refused_with_a_sentence(tmp_path, folder, word):
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    command = [sys.executable, str(ROOT / "tools" / "class_repo.py"), folder]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and word in done.stderr and done.stderr.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "loop"]
+
+
+@pytest.mark.parametrize("arguments, word", [
+    (["--jobs", "0"], "jobs is 0"), (["--to", "file"], "file cannot be written"), (["--to", "file/x"], "Name another"),
+    (["99"], "no chapter 99"),
+])
+def test_the_site_is_refused_with_a_sentence_before_a_chapter_runs(tmp_path, arguments, word):
+    (tmp_path / "file").touch()
+    command = [sys.executable, str(ROOT / "tools" / "build_site.py"), "--to", "site", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1 and word in done.stderr and done.stderr.count("\n") == 1

@@ -242,3 +242,12 @@ def test_a_folder_is_graded_whole_and_what_cannot_be_graded_keeps_nothing_from_b
 def test_min_score_decides_the_exit_status():
     assert run([ROOT / "exercises" / "03_block_table.ipynb"], min_score=1) == 1
     assert run([ROOT / "exercises" / "03_block_table.ipynb"], min_score=0) == 0
+
+
+@pytest.mark.parametrize("text", ["{}", '{"nbformat": 3}', '{"nbformat": 2, "cells": 5}', '{"nbformat": 99}'])
+def test_json_that_is_no_notebook_of_any_format_is_refused_and_its_class_is_graded(text, tmp_path, capsys):
+    (tmp_path / "class").mkdir()
+    for name in ("a.ipynb", "b.ipynb"):
+        (tmp_path / "class" / name).write_text(text)
+    assert run([tmp_path / "class"], jobs=1) == 2 and run([tmp_path / "class" / "a.ipynb"]) == 2
+    assert capsys.readouterr().err.count("is not a notebook") == 3

@@ -180,3 +180,19 @@ def test_a_moment_shows_who_arrives_though_nobody_comes_in():
         said.append(lab.words()["say"])
     assert any("C arrives." in words for words in said)
     assert not any("A arrives" in words for words in said)
+
+
+@pytest.mark.parametrize("load", [5, None, "ab", [None], [(1,)], [(1, 2, 3, 4)], [("a", 2)], [(1.5, 2)], [(1, 2, "x")],
+                                  [(1, 2, 10**9)], dict.fromkeys(KINDS, 5)], ids=repr)  # fmt: skip
+def test_a_workload_that_is_none_is_refused_and_nothing_hangs(load):
+    with pytest.raises(PagedlabError):
+        fragmentation(load)
+
+
+@pytest.mark.parametrize("name", ["num_slots", "max_model_len", "block_size", "moment", "allocator", "select"])
+def test_an_argument_of_a_wrong_type_is_refused(name):
+    for wrong in ("x", 1.5, float("nan"), [], -1):
+        with pytest.raises(PagedlabError):
+            fragmentation(**{name: wrong})
+    with pytest.raises(PagedlabError, match="block_size is 0"):
+        fragmentation(block_size=0)

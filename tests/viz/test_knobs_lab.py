@@ -209,3 +209,37 @@ def test_a_chart_compares_the_runs_kept(lab):
 def test_what_makes_no_sense_is_refused(wrong, said):
     with pytest.raises(PagedlabError, match=said):
         knobs(**wrong)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.001, 0.925, 0.999])
+def test_the_controls_say_what_ran_also_for_a_share_that_the_slider_did_not_have(share):
+    for lab in (knobs(load=FEW[:1], gpu_memory_utilization=share), knobs(load=FEW[:1])):
+        run = lab.run(gpu_memory_utilization=share)
+        assert lab.settings == run.knobs and run.knobs["gpu_memory_utilization"] == share
+        assert run.plan.said.split(":")[0] in lab._said.value and lab.run(block_size=8).knobs["block_size"] == 8
+        assert lab.settings["gpu_memory_utilization"] == share
+
+
+@pytest.mark.parametrize("load", [[], 5, [None], [("a",)], [("a", "b")], [(1, 2)], [("a", 0)], [("a", 1.5)], [("", 3)]],
+                         ids=repr)  # fmt: skip
+def test_a_load_that_cannot_be_served_is_refused_and_not_called_too_large(load):
+    with pytest.raises(PagedlabError, match=r"\bload\b"):
+        knobs(load=load)
+
+
+def test_what_is_of_a_wrong_type_is_refused(lab):
+    for wrong in ({"card": []}, {"card": ""}, {"model": {}}, {"model": ""}, {"enable_prefix_caching": "no"},
+                  {"gpu_memory_utilization": True}):  # fmt: skip
+        with pytest.raises(PagedlabError):
+            lab.run(**wrong)
+    for call in (lab.choose, lab.chart):
+        with pytest.raises(PagedlabError):
+            call([])
+    for held in (3, "x", True):
+        with pytest.raises(PagedlabError, match="held is"):
+            plan_card("L4", held=held)
+    for value in (None, "x", -1, True, float("nan"), float("inf")):
+        with pytest.raises(PagedlabError, match="others is"):
+            Held(others=value)
+    full = plan_card("L4", held=Held(others=30))
+    assert full.free_at_start == 0 and "0.0 GiB are free" in full.said

@@ -392,3 +392,31 @@ def test_a_trace_that_was_damaged_is_refused_or_shown_and_never_breaks_a_picture
         for selected in lab.state.requests:
             lab.select(selected)
             lab.text(), lab.marks(), [lab.pane(id) for id in lab.panes()]
+
+
+@pytest.mark.parametrize("message", [None, [], "x", 5], ids=repr)
+def test_a_message_that_is_none_changes_nothing(message):
+    lab = memory_map(crowded())
+    end = FrontEnd(lab)
+    lab._receive(None, message, [])
+    end.check()
+    with pytest.raises(PagedlabError, match="no request"):
+        lab.select([])
+
+
+def test_a_front_end_that_returns_to_a_picture_with_nobody_selected_is_told_who_is():
+    llm = tiny()
+    llm.add_request("hello you", params(6))
+    lab = memory_map(llm)
+    end = FrontEnd(lab)
+    before = llm.snapshot()
+    llm.add_request("abc", params(2))
+    lab.select("B")
+    llm.restore(before)
+    lab._keep_up()
+    assert end.at == (1, None)
+    end.show(2)
+    assert end.at == (2, "A")
+    lab._receive(None, {"do": "at", "position": 1, "selected": None}, [])  # a picture that it has kept
+    assert (lab.position, lab.selected) == end.at == (1, "A")
+    end.check()

@@ -241,3 +241,14 @@ def test_where_an_engine_is_set_back_the_lab_follows(model):
         llm.add_request([5, 6, 7], SamplingParams(max_tokens=2, ignore_eos=True))
     lab.refresh()
     assert lab.position == 1 and "F" in lab.states[0].requests
+
+
+def test_what_is_of_a_wrong_type_is_refused(model, lab):
+    engines = finished(*both(model))
+    for wrong in ({"step": "x"}, {"step": 1.5}, {"step": []}, {"select": []}):
+        with pytest.raises(PagedlabError):
+            preemption(*engines, **wrong)
+    for side in (2, -1, "x", None):
+        for call in (lab.price, lambda side: lab.predict("A", side)):
+            with pytest.raises(PagedlabError, match="side is"):
+                call(side)

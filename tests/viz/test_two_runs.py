@@ -193,3 +193,9 @@ def test_the_saved_page_holds_every_step(broken, tmp_path):
 def test_a_step_that_is_not_recorded_is_refused(same):
     with pytest.raises(PagedlabError, match="recorded are 0 .* to 98"):
         step_both(same, step=99)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "run.jsonl", object()], ids=lambda wrong: type(wrong).__name__)
+def test_what_is_no_pair_of_runs_is_refused(wrong):
+    with pytest.raises(PagedlabError, match="side_by_side"):
+        step_both(wrong)
