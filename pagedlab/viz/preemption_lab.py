@@ -151,7 +151,8 @@ class PreemptionLab(Lab):
         return any(len(d.trace.events) != h.num_events for d, h in zip(self.drivers, self.histories, strict=True))
 
     def stamp(self, position: int) -> Any:
-        return [driver.num_events(min(position, driver.num_steps)) for driver in self.drivers]
+        guesses = [self.predictions.get((side, position + 1)) for side in (0, 1)]  # drawn whoever is selected
+        return guesses + [driver.num_events(min(position, driver.num_steps)) for driver in self.drivers]
 
     def marks(self) -> list[Mark]:
         step = Mark("step", (layout.CHART_RIGHT, layout.CHART_TITLE), "text s12 soft end")

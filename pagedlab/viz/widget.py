@@ -180,6 +180,7 @@ class Lab(anywidget.AnyWidget):
         self.show()
 
     def select(self, selected: str) -> None:
+        self.read_on_and_clear()  # it may have been queued just now
         self.choose(selected)
         self.show()
 
@@ -305,7 +306,9 @@ class Lab(anywidget.AnyWidget):
                     self.choose(content["selected"])
                     self.move(min(int(content["position"]), self.num_steps))
                     at = (int(content["position"]), content["selected"])
-                    if self._set_back or (self.position, self.selected) != at:  # it stands elsewhere, or that is over
+                    stamp = self.stamp(self.position)  # going there may have run an engine that was set back
+                    stale = self._set_back or self._sent.get(at, (stamp,))[0] != stamp
+                    if stale or (self.position, self.selected) != at:
                         self.show()
                     else:
                         self._told = at

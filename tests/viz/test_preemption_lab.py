@@ -252,3 +252,19 @@ def test_what_is_of_a_wrong_type_is_refused(model, lab):
         for call in (lab.price, lambda side: lab.predict("A", side)):
             with pytest.raises(PagedlabError, match="side is"):
                 call(side)
+
+
+def test_a_kept_picture_is_sent_again_where_it_is_no_longer_true(model):
+    left, right = both(model)
+    lab = preemption(left, right, step=1)
+    sent = []
+    lab.get_state("picture")
+    lab.send = lambda message, buffers=None: sent.append(message)
+    before = left.snapshot()
+    lab.forward(2)
+    left.restore(before)
+    lab._keep_up()
+    sent.clear()
+    lab._receive(None, {"do": "at", "position": lab.position, "selected": lab.selected}, [])  # runs the left one again
+    assert sent and sent[-1]["position"] == lab.position
+    assert left.step_count == right.step_count
