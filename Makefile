@@ -23,6 +23,7 @@ help:
 	@echo "make class-repo  write a class's own repository, without solutions (DIR=../my-class)"
 	@echo "make site        run all chapters and write the course as web pages into site/ (SITE_ARGS=...)"
 	@echo "make env         set up .venv only"
+	@echo "make measure     measure everything anew and write the README's table of figures"
 	@echo "make constraints write constraints.txt from what is in .venv"
 	@echo "make clean       remove .venv, caches and test artifacts"
 
@@ -62,6 +63,13 @@ class-repo: env
 # The labs on these pages step without a kernel. SITE_ARGS="--to FOLDER --jobs 4 3 7" for less or elsewhere.
 site: env
 	$(RUN) tools/build_site.py $(SITE_ARGS)
+
+# Some fifteen minutes on a machine that has nothing else to do; then the README's table is made from the raw figures.
+measure: env
+	rm -f pagedlab/bench/measured/engine*.json
+	for name in "engine --against transformers" paging startup memory scaling; do \
+		$(RUN) -m pagedlab bench $$name --out pagedlab/bench/measured/$${name%% *}.json || exit 1; done
+	$(PY) -m pagedlab.bench.table
 
 constraints:
 	sh tools/freeze.sh > constraints.new

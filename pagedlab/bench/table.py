@@ -32,20 +32,21 @@ def load(folder: Path = MEASURED) -> dict[str, dict[str, Any]]:
 
 
 def table(found: dict[str, dict[str, Any]]) -> str:
-    """Markdown. Raises PagedlabError where a benchmark's figures are missing."""
-    missing = {"engine", "paging", "startup", "memory", "scaling"} - set(found)
-    if missing:
+    """Markdown. What was not measured is named under it. Raises PagedlabError where nothing was."""
+    if not set(found) & set(ROWS):
         raise PagedlabError(
-            f"There are no figures of {', '.join(sorted(missing))}; measure with pagedlab bench NAME --out FILE."
+            f"There are no figures of {', '.join(sorted(ROWS))}; measure with pagedlab bench NAME --out FILE."
         )
     rows = [("measured", "figure", "`pagedlab bench …`")]
-    rows += _engine(found["engine"]) + _paging(found["paging"]) + _startup(found["startup"])
-    rows += _memory(found["memory"]) + _scaling(found["scaling"])
+    for name, make in ROWS.items():
+        rows += make(found[name]) if name in found else []
     lines = [f"| {' | '.join(row)} |" for row in rows]
     lines.insert(1, "|---|---|---|")
-    e = found["engine"]
-    head = f"{e['model']} in fp32 on a CPU ({said(e['machine'])}; transformers {e['transformers']}), medians:"
-    return "\n".join([head, "", *lines])
+    machine = next(of["machine"] for of in found.values() if "machine" in of)
+    versions = f"; transformers {found['engine']['transformers']}" if "engine" in found else ""
+    lines[:0] = [f"The real model in fp32 on a CPU ({said(machine)}{versions}), medians:", ""]
+    missing = ", ".join(name for name in ROWS if name not in found)
+    return "\n".join([*lines, "", f"Not measured yet: {missing}."] if missing else lines)
 
 
 def _engine(result: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -91,6 +92,9 @@ def _scaling(result: dict[str, Any]) -> list[tuple[str, str, str]]:
         (f"a decode step, from batch {batch} at context {context} to batch {most} at context {longest:,}", growth,
          "`scaling`"),
     ]
+
+
+ROWS = {"engine": _engine, "paging": _paging, "startup": _startup, "memory": _memory, "scaling": _scaling}
 
 
 def write(readme: Path, folder: Path = MEASURED) -> bool:

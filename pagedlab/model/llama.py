@@ -40,7 +40,9 @@ class LlamaConfig:
     rope_scaling: dict | None = None  # as in a Hugging Face config.json: {"rope_type": "llama3" or "linear", ...}
 
 
-MLP_TOKENS = 512  # that go through the feed-forward at a time
+# Of a long prompt so many tokens are rotated, or go through the feed-forward, at a time: what lies in between then
+# stays near the processor, and takes little memory.
+TOKENS_AT_A_TIME = 512
 BLOCK_ROWS = 64  # rows of a weight that one small product takes
 
 
@@ -130,15 +132,20 @@ class LlamaLayer(nn.Module):
 
     def forward(self, hidden: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
         config = self.config
-        x = rms_norm(hidden, self.attention_norm, config.rms_norm_eps)
-        heads = linear(x, self.qkv, self.qkv_bias).view(x.shape[0], -1, config.head_size)
+        heads = linear(rms_norm(hidden, self.attention_norm, config.rms_norm_eps), self.qkv, self.qkv_bias)
+        heads = heads.view(hidden.shape[0], -1, config.head_size)
         turned, value = heads.split_with_sizes((config.num_query_heads + config.num_kv_heads, config.num_kv_heads), 1)
-        query, key = rotate(turned, cos, sin).split_with_sizes((config.num_query_heads, config.num_kv_heads), 1)
+        if hidden.shape[0] <= TOKENS_AT_A_TIME:
+            turned = rotate(turned, cos, sin)
+        else:
+            for part in zip(*(t.split(TOKENS_AT_A_TIME) for t in (turned, cos, sin)), strict=True):
+                part[0].copy_(rotate(*part))
+        query, key = turned.split_with_sizes((config.num_query_heads, config.num_kv_heads), 1)
         attended = attend(self.index, query, key, value)
         hidden = hidden + linear(attended.flatten(1), self.output)
-        if hidden.shape[0] <= MLP_TOKENS:
+        if hidden.shape[0] <= TOKENS_AT_A_TIME:
             return hidden.add_(self.feed_forward(hidden))
-        for rows in hidden.split(MLP_TOKENS):  # what lies between its products then stays near the processor
+        for rows in hidden.split(TOKENS_AT_A_TIME):
             rows.add_(self.feed_forward(rows))
         return hidden
 

@@ -45,7 +45,7 @@ def test_each_sampled_token_waits_and_goes_into_its_block_a_step_later_but_the_l
     for number, e in enumerate(sampled[:-1]):
         assert "sampled, not in memory yet" in pictures[number]
         slot = written[e.position]
-        assert f"#{slot.block_id}" in pictures[number + 1] and f"slot {slot.offset}" in pictures[number + 1]
+        assert f"#{slot.block_id}" in pictures[number + 1] and f"offset {slot.offset}" in pictures[number + 1]
     assert sampled[-1].position not in written
     assert "11 prompt tokens and 11 of 12 sampled ones went into blocks" in " ".join(pictures[-1].split())
 

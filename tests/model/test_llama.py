@@ -99,11 +99,11 @@ def test_rms_norm_brings_each_token_to_root_mean_square_one_times_the_weight(dty
     torch.testing.assert_close(result.double(), exact, atol=near, rtol=near)
 
 
-def test_a_long_prompt_cut_into_parts_for_the_feed_forward_gives_the_same(contiguous, monkeypatch):
+def test_a_long_prompt_whose_tokens_go_a_part_at_a_time_gives_the_same(contiguous, monkeypatch):
     model, _ = load_model("tiny-random")
     ids, positions = torch.arange(100), torch.arange(100)
     whole = model(ids, positions, contiguous())
-    monkeypatch.setattr(llama, "MLP_TOKENS", 32)
+    monkeypatch.setattr(llama, "TOKENS_AT_A_TIME", 32)
     torch.testing.assert_close(model(ids, positions, contiguous()), whole, atol=1e-4, rtol=0)
 
 
