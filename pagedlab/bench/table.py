@@ -44,7 +44,7 @@ def table(found: dict[str, dict[str, Any]]) -> str:
     lines.insert(1, "|---|---|---|")
     machine = next(of["machine"] for of in found.values() if "machine" in of)
     versions = f"; transformers {found['engine']['transformers']}" if "engine" in found else ""
-    lines[:0] = [f"The real model in fp32 on a CPU ({said(machine)}{versions}), medians:", ""]
+    lines[:0] = [f"The real model in fp32 on a CPU ({said(machine)}{versions}):", ""]
     missing = ", ".join(name for name in ROWS if name not in found)
     return "\n".join([*lines, "", f"Not measured yet: {missing}."] if missing else lines)
 
