@@ -9,6 +9,7 @@ from pagedlab.doctor import find_chromium
 
 ROOT = Path(__file__).resolve().parent.parent
 NO_CHROMIUM = "no Chromium on this machine; install it (Debian, Ubuntu: apt-get install chromium), then run this again"
+NO_INSTALL_BRINGS_IT = ("this system", "this machine")
 
 
 def in_ci() -> bool:
@@ -21,6 +22,17 @@ def pytest_runtest_setup(item):
         if in_ci():
             pytest.fail(f"{NO_CHROMIUM} (CI=true, so this is an error)", pytrace=False)
         pytest.skip(NO_CHROMIUM)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """In CI a skipped test is a failure, unless its reason begins with "this system" or "this machine": what the
+    operating system or the hardware lacks, no install step can bring; everything else, one has forgotten."""
+    report = (yield).get_result()
+    if in_ci() and report.skipped and not hasattr(report, "wasxfail"):
+        reason = str(call.excinfo.value) if call.excinfo else str(report.longrepr)
+        if not reason.startswith(NO_INSTALL_BRINGS_IT):
+            report.outcome, report.longrepr = "failed", f"skipped, though CI=true: {reason}"
 
 
 def pytest_terminal_summary(terminalreporter):

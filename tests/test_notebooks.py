@@ -66,6 +66,12 @@ def test_a_notebook_is_valid_and_stores_no_widget_state_error_or_machine_path(no
     assert not MACHINE_PATH.search(json.dumps(content.cells)), "a path of somebody's machine is stored"
 
 
+def test_no_cell_is_left_out_by_nbval_or_expected_to_fail(notebook):
+    text = notebook.read_text(encoding="utf-8")
+    for mark in ("NBVAL_SKIP", "nbval-skip", "NBVAL_RAISES_EXCEPTION", "raises-exception", "NBVAL_IGNORE_OUTPUT"):
+        assert mark not in text, f"{notebook.name} holds {mark}"
+
+
 def test_links_inside_the_course_resolve(notebook):
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", markdown(notebook)):
         if not re.match(r"https?://|mailto:", target):

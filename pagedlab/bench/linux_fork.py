@@ -24,16 +24,24 @@ PAGE = mmap.PAGESIZE
 def measure(mib: int = 64, shares: tuple[float, ...] = (0.25, 0.5, 1.0)) -> dict[str, float] | None:
     """MiB that belong to a forked child alone, of ``mib`` MiB that its parent has written: by what it did since.
 
-    None where the system does not say (no Linux, or a sandbox that hides it).
+    None where the system does not say (no Linux, or a sandbox that hides it). Raises RuntimeError where the measuring
+    process failed.
     """
-    if not SMAPS.exists() or not hasattr(os, "fork"):
+    if not says():
         return None
     command = [sys.executable, "-c", f"from {__name__} import fork_and_say; fork_and_say({mib}, {tuple(shares)})"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    if done.returncode != 0 or not done.stdout.strip():
+        raise RuntimeError(f"the process that forks failed:\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def says() -> bool:
+    """Does this system tell a process how much memory is its own alone?"""
     try:
-        return json.loads(done.stdout)
-    except ValueError:
-        return None
+        return hasattr(os, "fork") and _private_kib() >= 0
+    except OSError:
+        return False
 
 
 def fork_and_say(mib: int, shares: tuple[float, ...]) -> None:

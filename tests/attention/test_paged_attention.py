@@ -208,7 +208,7 @@ class TestPool:
             layer = KVPool(1, 2, 1, 3, head_size, torch.float16).layer(0)
             assert layer.key.data_ptr() % 16 == 0 and all(stride * 2 % 16 == 0 for stride in layer.key.stride()[:-1])
 
-    @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux how much memory is in use")
+    @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system hides how much memory is in use")
     def test_memory_that_is_not_written_costs_nothing(self):
         def megabytes():
             return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 // 10**6

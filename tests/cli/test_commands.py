@@ -34,7 +34,7 @@ def test_bench_kv_prints_one_json_object_where_asked(run):
     assert done.status == 0 and json.loads(done.out)["benchmark"] == "kv"
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU, and so it would be measured")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU, and so it would be measured")
 def test_gpu_check_without_a_gpu_says_what_is_possible_and_writes_nothing(run, tmp_path):
     done = run("gpu-check", "--out", tmp_path / "out")
     assert done.status == 2 and "No CUDA device" in done.err and "--compile-only" in done.err

@@ -93,7 +93,7 @@ def test_a_prediction_that_equals_everything_is_no_prediction(submission):
     assert lost(submission({"03.4": cell})) == {"03.4"}
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets the guard find a process that detached itself")
+@pytest.mark.skipif(sys.platform != "linux", reason="this system hides a process that detached itself")
 def test_what_a_submission_starts_does_not_outlive_its_grading(submission, tmp_path, monkeypatch):
     monkeypatch.setattr(judge, "Limits", partial(Limits, confine=False))  # so that it can leave a note for the test
     note = tmp_path / "pids"

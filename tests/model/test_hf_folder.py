@@ -4,12 +4,11 @@ import json
 
 import pytest
 import torch
+import transformers
 
 from pagedlab.errors import PagedlabError
 from pagedlab.model.tokenizer import byte_tokenizer
 from pagedlab.model.weights import load_model
-
-transformers = pytest.importorskip("transformers")
 
 SIZES = dict(vocab_size=259, hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=4)
 SIZES |= dict(num_key_value_heads=2, max_position_embeddings=128, eos_token_id=[256, 258])
