@@ -34,6 +34,7 @@ FORMS: dict[str, Product] = {
     "F.linear(x, W)": F.linear,
     "W @ x.T": _turned,
     "x @ W.T in blocks of 64 rows": _blocks(64),
+    "x @ W.T in blocks of 96 rows": _blocks(96),
     "x @ W.T in blocks of 192 rows": _blocks(192),
 }
 MATRICES = ("qkv", "output", "gate_up", "down", "head")

@@ -40,10 +40,10 @@ class LlamaConfig:
     rope_scaling: dict | None = None  # as in a Hugging Face config.json: {"rope_type": "llama3" or "linear", ...}
 
 
-# Of a long prompt so many tokens are rotated, or go through the feed-forward, at a time: what lies in between then
-# stays near the processor, and takes little memory.
+# Of a long prompt so many tokens go through the parts that treat each token on its own at a time: what lies in between
+# then stays near the processor, and takes little memory.
 TOKENS_AT_A_TIME = 512
-BLOCK_ROWS = 64  # rows of a weight that one small product takes
+BLOCK_ROWS = (96, 64)  # rows of a weight that one small product takes: the first that divides the weight
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -51,19 +51,20 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     On a CPU a decode step is bound by reading the weights, and `F.linear` on a few rows of fp32 reads them at half the
     speed of the memory or less. Two other ways to say the same are quicker (`pagedlab bench engine` measures them all):
-    `weight @ x.T` for up to 4 tokens, but only with two columns or more, so one token goes in twice; and up to 64
+    `weight @ x.T` for up to 4 tokens, but only with two columns or more, so one token goes in twice; and for more
     tokens one small product for each block of the weight's rows, which shares the work well between the cores.
     """
     tokens, (out, in_) = x.shape[0], weight.shape
-    if tokens > 64 or x.dtype != torch.float32 or x.device.type != "cpu":
+    if tokens > TOKENS_AT_A_TIME or x.dtype != torch.float32 or x.device.type != "cpu":
         return F.linear(x, weight, bias)
+    rows = next((rows for rows in BLOCK_ROWS if out % rows == 0), None)
     if tokens <= 2 or (tokens <= 4 and in_ <= out):
         if tokens == 1:
             y = torch.mm(weight, torch.cat((x, x)).t()).t()[:1]  # with gaps in memory, which nobody minds
         else:
             y = torch.mm(weight, x.t()).t().contiguous()
-    elif out % BLOCK_ROWS == 0:
-        blocks = torch.matmul(x, weight.view(-1, BLOCK_ROWS, in_).transpose(1, 2))  # [blocks, tokens, rows]
+    elif rows:
+        blocks = torch.matmul(x, weight.view(-1, rows, in_).transpose(1, 2))  # [blocks, tokens, rows]
         y = blocks.transpose(0, 1).reshape(tokens, out)
     else:
         y = F.linear(x, weight)
@@ -132,27 +133,29 @@ class LlamaLayer(nn.Module):
 
     def forward(self, hidden: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
         config = self.config
-        heads = linear(rms_norm(hidden, self.attention_norm, config.rms_norm_eps), self.qkv, self.qkv_bias)
-        heads = heads.view(hidden.shape[0], -1, config.head_size)
-        turned, value = heads.split_with_sizes((config.num_query_heads + config.num_kv_heads, config.num_kv_heads), 1)
-        if hidden.shape[0] <= TOKENS_AT_A_TIME:
-            turned = rotate(turned, cos, sin)
-        else:
-            for part in zip(*(t.split(TOKENS_AT_A_TIME) for t in (turned, cos, sin)), strict=True):
-                part[0].copy_(rotate(*part))
-        query, key = turned.split_with_sizes((config.num_query_heads, config.num_kv_heads), 1)
-        attended = attend(self.index, query, key, value)
-        hidden = hidden + linear(attended.flatten(1), self.output)
-        if hidden.shape[0] <= TOKENS_AT_A_TIME:
-            return hidden.add_(self.feed_forward(hidden))
-        for rows in hidden.split(TOKENS_AT_A_TIME):
+        parts = [t.split(TOKENS_AT_A_TIME) for t in (hidden, cos, sin)]
+        heads = [self.heads(*part) for part in zip(*parts, strict=True)]
+        heads = heads[0] if len(heads) == 1 else torch.cat(heads)
+        sizes = (config.num_query_heads, config.num_kv_heads, config.num_kv_heads)
+        attended = attend(self.index, *heads.split_with_sizes(sizes, 1)).flatten(1)
+        for rows, of_rows in zip(parts[0], attended.split(TOKENS_AT_A_TIME), strict=True):
+            rows.add_(linear(of_rows, self.output))
             rows.add_(self.feed_forward(rows))
         return hidden
 
+    def heads(self, hidden: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """Query, key and value heads of each token, query and key rotated: [tokens, heads, head_size]."""
+        config = self.config
+        heads = linear(rms_norm(hidden, self.attention_norm, config.rms_norm_eps), self.qkv, self.qkv_bias)
+        heads = heads.view(hidden.shape[0], -1, config.head_size)
+        turned, value = heads.split_with_sizes((config.num_query_heads + config.num_kv_heads, config.num_kv_heads), 1)
+        return torch.cat((rotate(turned, cos, sin), value), dim=1)
+
     def feed_forward(self, hidden: Tensor) -> Tensor:
         """Each token on its own: [tokens, hidden_size] -> the same."""
-        x = rms_norm(hidden, self.mlp_norm, self.config.rms_norm_eps)
-        gate, up = linear(x, self.gate_up).split_with_sizes((self.config.intermediate_size,) * 2, 1)
+        config = self.config
+        x = rms_norm(hidden, self.mlp_norm, config.rms_norm_eps)
+        gate, up = linear(x, self.gate_up).split_with_sizes((config.intermediate_size,) * 2, 1)
         return linear(F.silu(gate).mul_(up), self.down)
 
 
