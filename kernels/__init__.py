@@ -16,11 +16,13 @@ comes first: `use_interpreter()` before anything imports Triton, or `TRITON_INTE
 """
 
 import os
+import sys
 from importlib.util import find_spec
 
 from pagedlab.errors import PagedlabError
 
-NOT_HERE = "not run here: Triton exists on Linux only"
+WHY_NOT = "Triton is not installed (pip install triton)" if sys.platform == "linux" else "Triton exists on Linux only"
+NOT_HERE = f"not run here: {WHY_NOT}"
 INTERPRETER = "Triton interpreter · CPU"
 
 RESTART = (

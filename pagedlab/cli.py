@@ -1,7 +1,7 @@
 """The command `pagedlab`. Each command imports what it needs when it runs, so that `pagedlab --help` is quick.
 
-Exit status: 0 done, 1 the answer is no (the course cannot run, a difference was found, too few points), 2 the input
-was wrong (one sentence on standard error), 130 Ctrl-C.
+Exit status: 0 done, 1 the answer is no (the course cannot run, a difference was found, too few points, no events
+came), 2 the input was wrong (a sentence on standard error), 130 Ctrl-C.
 """
 
 from __future__ import annotations

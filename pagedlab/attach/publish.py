@@ -9,7 +9,7 @@ from typing import Any
 import zmq
 
 from pagedlab.attach import wire
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, as_path
 from pagedlab.trace import events as ev
 
 MEDIUM, GROUP, KIND = (
@@ -35,6 +35,7 @@ class KVEventPublisher:
     """
 
     def __init__(self, endpoint: str = "tcp://*:5557", *, topic: str = "") -> None:
+        endpoint = endpoint if isinstance(endpoint, str) else str(as_path(endpoint))
         self.topic = topic
         self.sequence = 0
         self._events: list[Any] = []

@@ -11,7 +11,7 @@ import zmq
 
 from pagedlab import __version__
 from pagedlab.attach import wire
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, as_path
 from pagedlab.trace import Recorder, Trace
 from pagedlab.trace import events as ev
 from pagedlab.trace.recorder import source_of
@@ -107,6 +107,7 @@ def attach(
 
     Raises PagedlabError for an address that cannot be, a missing file, and messages that are no KV events.
     """
+    source = source if isinstance(source, str) else str(as_path(source))
     reader = reader or KVEventReader(source)
     messages = _from_socket(source, topic, seconds) if "://" in source else _from_file(source)
     num_batches = 0

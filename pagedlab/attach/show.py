@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from pathlib import Path
 
 from pagedlab.attach.read import KVEventReader, attach
@@ -21,7 +23,7 @@ def run(
 ) -> int:
     """Print a line for each batch that comes in, then the tree of cached prefixes; save the trace to ``out``.
 
-    Arguments as :func:`pagedlab.attach.attach`; ``max_lines`` limits the tree. Returns 0.
+    Arguments as :func:`pagedlab.attach.attach`; ``max_lines`` limits the tree. Returns 0, or 1 where nothing came.
     """
     reader = KVEventReader(source)
     state = MemoryState.initial(1, 1)
@@ -45,13 +47,30 @@ def run(
             since.update(stored=0, removed=0)
 
     reader.recorder.subscribe(watch)
+    started = time.monotonic()
+    if "://" in source:
+        print(f"Waiting for KV events from {source}; Ctrl-C stops.", flush=True)
     trace = attach(source, topic=topic, max_batches=max_batches, seconds=seconds, reader=reader)
+    if not trace.events:
+        print(_nothing(source, topic, time.monotonic() - started), file=sys.stderr)
+        return 1
     print(tree_text(replay(trace), max_lines))
     if reader.num_skipped:
         print(f"{reader.num_skipped} events of other media or groups of layers were left out.")
     if out is not None:
         print(f"Saved: {save(trace, out)}")
     return 0
+
+
+def _nothing(source: str, topic: str, seconds: float) -> str:
+    if "://" not in source:
+        return f"pagedlab: {source} holds no KV events; nothing was saved."
+    wanted = f", or publishes on another topic than {topic!r}" if topic else ""
+    return (
+        f"pagedlab: nothing came from {source} in {seconds:.1f} seconds, and nothing was saved. Either no server "
+        f"publishes there{wanted}, or it had nothing to tell: start it with --kv-events-config "
+        "'{\"enable_kv_cache_events\": true}' and send it a prompt meanwhile."
+    )
 
 
 def tree_text(state: MemoryState, max_lines: int) -> str:

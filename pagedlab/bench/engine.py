@@ -18,7 +18,7 @@ import torch
 
 from pagedlab.bench.bound import BoundOf
 from pagedlab.bench.machine import check_writable, keep, machine, said
-from pagedlab.bench.workloads import WORKLOADS, Workload
+from pagedlab.bench.workloads import WORKLOADS, Workload, check_room
 from pagedlab.engine import LLM, SamplingParams
 from pagedlab.errors import PagedlabError
 
@@ -36,6 +36,7 @@ def measure(
     opponents, and where transformers is not installed."""
     _check(cases, rounds, against)
     llm = LLM(model, device="cpu", dtype=torch.float32)
+    check_room(cases, llm.model.config.name, llm.max_model_len)
     sides: dict[str, Callable[[list[list[int]], int], list[list[int]]]] = {"pagedlab": _ours(llm)}
     result: dict[str, Any] = {"benchmark": "engine", "model": llm.model.config.name, "rounds": rounds}
     result |= {"machine": machine()}

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, whole
 from pagedlab.kv.buddy import BuddyAllocator
 from pagedlab.kv.contiguous import ContiguousMemory, next_power_of_two
 from pagedlab.kv.serving import PagedMemory, ServedRequest, Serving, summary
@@ -63,6 +63,7 @@ def run(*, requests: int = 400, seed: int = 0, json: bool = False) -> dict[str, 
 def measure(*, requests: int = 400, seed: int = 0, names: Sequence[str] = tuple(WORKLOADS)) -> dict[str, Any]:
     """Serve the workloads with these names through each kind of memory; see :func:`run`. Raises PagedlabError for too
     few requests."""
+    requests, seed = whole(requests, "requests"), whole(seed, "seed")
     if requests < 100:
         raise PagedlabError(
             f"requests is {requests}; with fewer than 100 nobody would have to wait long. Give at least 100."
@@ -110,7 +111,7 @@ def memories() -> dict[str, ContiguousMemory | PagedMemory]:
 
 def workload(count: int, prompt_mean: float, output_mean: float, spread: float, seed: int) -> list[tuple[int, int]]:
     """(prompt length, output length) of ``count`` requests, with just these means."""
-    rng = Random(seed)
+    rng = Random(whole(seed, "seed"))
     prompts = lengths(rng, count, prompt_mean, spread, MAX_MODEL_LEN // 2)
     outputs = lengths(rng, count, output_mean, spread, MAX_MODEL_LEN // 2)
     return list(zip(prompts, outputs, strict=True))

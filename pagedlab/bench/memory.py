@@ -73,7 +73,8 @@ def measure(model: str = "smollm2", steps: int = 10_000) -> dict[str, Any]:
         "peak_bytes": 1024 * peak,
         "weights_bytes": weights,
         "pool_bytes": pool,
-        "taken_over_weights_and_pool": round(taken / (weights + pool), 3),
+        # None: a model so small takes less than importing triton does.
+        "taken_over_weights_and_pool": round(taken / (weights + pool), 3) if taken > 0 else None,
         "decode_steps": steps,
         "growth_bytes": 1024 * (after - before),
     }
@@ -100,14 +101,17 @@ def run(
 
 
 def _table(result: dict[str, Any]) -> str:
-    taken = result["peak_bytes"] - result["imports_bytes"]
+    taken, ratio = result["peak_bytes"] - result["imports_bytes"], result["taken_over_weights_and_pool"]
+    compared = "  the model is too small for a ratio: the imports alone take more" if ratio is None else (
+        f"  the first over the second        {ratio:>8.2f}"
+    )
     return "\n".join(
         [
             f"Memory, {result['model']}, fp32. {said(result['machine'])}.",
             f"  torch and triton, imported       {result['imports_bytes'] / MB:>8.0f} MB",
             f"  peak of the engine, less that    {taken / MB:>8.0f} MB",
             f"  weights and pool                 {(result['weights_bytes'] + result['pool_bytes']) / MB:>8.0f} MB",
-            f"  the first over the second        {result['taken_over_weights_and_pool']:>8.2f}",
+            compared,
             f"  growth in {result['decode_steps']:,} decode steps   {result['growth_bytes'] / MB:>8.1f} MB",
         ]
     )

@@ -27,6 +27,7 @@ from pagedlab.kv.block_table import BlockTable
 from pagedlab.model.weights import load_model
 
 BATCH, BLOCK_SIZE = 16, 16
+CONTEXTS = (512, 1024)
 
 
 class ContiguousKV:
@@ -52,13 +53,20 @@ def contiguous_attention(query, layer, block_tables, seq_lens, query_start_loc):
     return (score.softmax(-1) @ value).reshape(query.shape)
 
 
-def measure(model: str = "smollm2", contexts: tuple[int, ...] = (512, 1024), steps: int = 7) -> dict[str, Any]:
-    """Seconds of each step on both sides. Raises PagedlabError for counts below 1 and contexts beyond the model's."""
+def measure(model: str = "smollm2", contexts: tuple[int, ...] | None = None, steps: int = 7) -> dict[str, Any]:
+    """Seconds of each step on both sides. ``contexts``: None takes 512 and 1,024 tokens, or half and all of what a
+    smaller model has room for. Raises PagedlabError for counts below 1 and contexts beyond the model's."""
     llama, _ = load_model(model)
-    if steps < 1 or min(contexts) < 1 or max(contexts) + steps > llama.config.max_model_len:
+    name, most = llama.config.name, llama.config.max_model_len
+    if not 1 <= steps <= most - 2:
+        raise PagedlabError(f"steps is {steps}; allowed are 1 to {most - 2}: {name} has room for {most} tokens.")
+    room = most - steps  # every step makes the context longer by one token
+    if contexts is None:
+        contexts = CONTEXTS if room >= max(CONTEXTS) else (room // 2, room)
+    if not contexts or min(contexts) < 1 or max(contexts) > room:
         raise PagedlabError(
-            f"steps is {steps} and contexts are {contexts}; at least 1 each, and together at most "
-            f"{llama.config.max_model_len} tokens."
+            f"contexts are {contexts}; allowed are 1 to {room}: {name} has room for {most} tokens, and {steps} steps "
+            "make a context longer by as many."
         )
     found = {str(context): _at(llama, context, steps) for context in contexts}
     return {

@@ -43,10 +43,10 @@ def run(*, model: str = "smollm2", device: str | None = None, json: bool = False
     """Measure, predict, and print (a table, or one JSON object)."""
     started = time.perf_counter()
     base = LLM(model, device=device, num_gpu_blocks_override=2)
-    _prefill_seconds(base, 16)  # warms up whatever is lazy
     longest = max(LENGTHS + CALIBRATE_PREFILL)
     if base.max_model_len < longest:
         raise PagedlabError(f"{model} takes at most {base.max_model_len} tokens; this benchmark needs {longest}.")
+    _prefill_seconds(base, 16)  # warms up whatever is lazy
     swap, piecewise = measure_swap_cost(base), measure_swap_cost(base, copy=one_by_one)
     recompute = measure_recompute_cost(base)
     measured_recompute = {n: _prefill_seconds(base, n) for n in LENGTHS}

@@ -29,6 +29,7 @@ BATCHES = (1, 2, 4, 8, 16, 32, 64)
 CONTEXTS = (64, 128, 256, 512, 1024, 2048, 4096)
 BLOCK_SIZE = 16
 POOL_BYTES = 1 << 29
+SHARES_PROMPT, SHARES_NEW = 64, 20  # tokens of a request whose steps are taken apart
 
 
 def measure(
@@ -41,6 +42,11 @@ def measure(
     if steps < 1:
         raise PagedlabError(f"steps is {steps}; it must be at least 1.")
     llm = LLM(model, device="cpu", dtype=torch.float32, num_gpu_blocks_override=2)
+    if llm.max_model_len < SHARES_PROMPT + SHARES_NEW or min(contexts) > llm.max_model_len:
+        raise PagedlabError(
+            f"{llm.model.config.name} has room for {llm.max_model_len} tokens; this takes a model of at least "
+            f"{max(min(contexts), SHARES_PROMPT + SHARES_NEW)}."
+        )
     contexts = tuple(c for c in contexts if c <= llm.max_model_len)
     return {
         "benchmark": "scaling",
@@ -83,9 +89,10 @@ def _shares(llm: LLM, batch: int, recorded: bool) -> dict[str, Any]:
     num_blocks = 2 + batch * 8
     engine = LLM(llm, record=recorded, num_gpu_blocks_override=num_blocks)
     vocab_size = llm.model.config.vocab_size
-    prompt = [Random(1).randrange(vocab_size) for _ in range(64)]  # one for all: only the first is computed in full
+    # One prompt for all: only the first is computed in full.
+    prompt = [Random(1).randrange(vocab_size) for _ in range(SHARES_PROMPT)]
     for _ in range(batch):
-        engine.add_request(prompt, SamplingParams(max_tokens=20, ignore_eos=True))
+        engine.add_request(prompt, SamplingParams(max_tokens=SHARES_NEW, ignore_eos=True))
     engine.step()
     watch = Stopwatch()
     watch.around(engine.scheduler, "schedule", "update_from_output")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from pagedlab.errors import PagedlabError
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -30,6 +32,11 @@ class Workload:
     def num_new_tokens(self) -> int:
         return self.new * len(self.lengths)
 
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest request, prompt and answer together: what a model needs room for."""
+        return max(self.lengths) + self.new
+
 
 # 16 lengths from 32 to 256, evenly spread and out of order.
 _MIXED = tuple(32 + 224 * ((7 * i) % 16) // 15 for i in range(16))
@@ -39,3 +46,14 @@ WORKLOADS = {
     "b": Workload("b", "16 prompts of 32 to 256 tokens, 32 new ones each", _MIXED, 32),
     "c": Workload("c", "16 requests: a common prompt of 512 tokens, 16 of their own, 16 new", (528,) * 16, 16, 512),
 }
+
+
+def check_room(cases: str, model: str, max_model_len: int) -> None:
+    """Raises PagedlabError where a case's longest request is longer than the model allows."""
+    fit = "".join(name for name, workload in WORKLOADS.items() if workload.longest <= max_model_len)
+    for name in cases:
+        if name not in fit:
+            raise PagedlabError(
+                f"Case {name} needs {WORKLOADS[name].longest} tokens, and {model} has room for {max_model_len}. "
+                + (f"Take --cases {fit}, or a larger model." if fit else "Take a larger model.")
+            )

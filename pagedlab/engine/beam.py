@@ -10,13 +10,12 @@ for the memory.
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pagedlab.engine.request import Request
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, is_real, whole
 
 
 @dataclass
@@ -31,10 +30,8 @@ class BeamSearchParams:
 
     def __post_init__(self) -> None:
         for name in ("beam_width", "max_tokens"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise PagedlabError(f"{name} is {value!r}; it must be a whole number of at least 1.")
-        if not isinstance(self.length_penalty, numbers.Real) or not -100 < self.length_penalty < 100:
+            setattr(self, name, whole(getattr(self, name), name, 1))
+        if not is_real(self.length_penalty) or not -100 < self.length_penalty < 100:
             raise PagedlabError(f"length_penalty is {self.length_penalty!r}; it must be a number between -100 and 100.")
 
     @property

@@ -16,7 +16,7 @@ import torch
 
 from pagedlab.engine.config import GIB, EngineConfig
 from pagedlab.engine.pool_size import PoolBudget, activation_peak
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, is_real
 from pagedlab.model.llama import LlamaConfig
 
 HERE = "this machine"
@@ -51,8 +51,7 @@ class Held:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            known = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not known or not 0 <= value < float("inf"):
+            if not is_real(value) or not 0 <= value < float("inf"):
                 raise PagedlabError(f"{name} is {value!r}; it must be a number of GiB, 0 or more.")
 
 

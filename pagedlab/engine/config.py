@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, is_real, is_whole, whole
 
 GIB = 1 << 30
 
@@ -46,16 +46,18 @@ class EngineConfig:
             self._check_count("max_model_len", 2)
         if self.num_gpu_blocks_override is not None:
             self._check_count("num_gpu_blocks_override", 2)
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not -(1 << 63) <= self.seed < 1 << 63:
+        if not is_whole(self.seed) or not -(1 << 63) <= int(self.seed) < 1 << 63:
             raise PagedlabError(f"seed is {self.seed!r}; it must be a whole number of at most 63 bits.")
+        self.seed = int(self.seed)
         if not isinstance(self.enable_prefix_caching, bool):
             raise PagedlabError(f"enable_prefix_caching is {self.enable_prefix_caching!r}; it must be True or False.")
         share = self.gpu_memory_utilization
-        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
+        if not is_real(share) or not 0 < share <= 1:
             raise PagedlabError(
                 f"gpu_memory_utilization is {share!r}; it is a share of the card: "
                 "above 0, at most 1."
             )
+        self.gpu_memory_utilization = float(share)
         self._check_era()
 
     def _check_era(self) -> None:
@@ -68,9 +70,9 @@ class EngineConfig:
         elif self.preemption == "swap":
             raise PagedlabError('preemption="swap" needs era="paper": V1 recomputes, it has no swap.')
         if self.swap_space is not None:
-            known = isinstance(self.swap_space, (int, float)) and not isinstance(self.swap_space, bool)
-            if not known or not 0 <= self.swap_space < float("inf"):
+            if not is_real(self.swap_space) or not 0 <= self.swap_space < float("inf"):
                 raise PagedlabError(f"swap_space is {self.swap_space!r}; it must be a number of GiB, 0 or more.")
+            self.swap_space = float(self.swap_space)
         if self.num_cpu_blocks_override is not None:
             self._check_count("num_cpu_blocks_override", 0)
         if self.preemption == "swap" and 0 in (self.swap_space, self.num_cpu_blocks_override):
@@ -80,8 +82,7 @@ class EngineConfig:
             )
 
     def _check_count(self, name: str, least: int) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise PagedlabError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+        value = whole(getattr(self, name), name, least)
         if value >= 1 << 53:
             raise PagedlabError(f"{name} is {value}; no memory holds as many. Give less.")
+        setattr(self, name, value)  # numpy's numbers become plain ones, which a trace's file can hold

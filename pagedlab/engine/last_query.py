@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from pagedlab.attention import paged_attention
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, whole
 
 if TYPE_CHECKING:
     from pagedlab.engine.llm import LLM
@@ -26,7 +26,7 @@ def last_query(llm: LLM, request_id: str, layer: int) -> tuple[torch.Tensor, lis
     if request is None or table is None or request.num_computed_tokens == 0:
         running = ", ".join(llm.tables) or "none"
         raise PagedlabError(f"Request {request_id!r} has nothing in memory now; those that have: {running}.")
-    num_layers = llm.model.config.num_layers
+    layer, num_layers = whole(layer, "layer"), llm.model.config.num_layers
     if not 0 <= layer < num_layers:
         raise PagedlabError(f"There is no layer {layer}; the model has 0 to {num_layers - 1}.")
     context, device = request.num_computed_tokens, llm.model.device

@@ -21,7 +21,7 @@ from pagedlab.engine.runner import ModelRunner, ScheduledRequest
 from pagedlab.engine.sampling import sample
 from pagedlab.engine.scheduler import Scheduler, SchedulerOutput
 from pagedlab.engine.sequence_group import SequenceGroup
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, is_whole
 from pagedlab.kv.block_pool import BlockPool
 from pagedlab.kv.block_table import BlockTable
 from pagedlab.kv.manager import KVCacheManager
@@ -79,6 +79,8 @@ class LLM:
         attention: Callable[..., torch.Tensor] | None = None,
         **knobs: Any,
     ) -> None:
+        if not isinstance(record, bool):
+            raise PagedlabError(f"record is {record!r}; it must be True (keep every event) or False.")
         self.config = k = _config(knobs)
         if isinstance(model, LLM):
             self.model, self.tokenizer = model.model, model.tokenizer
@@ -421,11 +423,11 @@ class LLM:
         if table is None:
             running = ", ".join(self.tables) or "none"
             raise PagedlabError(f"Request {request_id!r} is not running; running are: {running}.")
-        if not _is_whole(logical_block) or not 0 <= logical_block < len(table):
+        if not is_whole(logical_block) or not 0 <= logical_block < len(table):
             raise PagedlabError(
                 f"Request {request_id!r} has logical blocks 0 to {len(table) - 1}, not {logical_block}."
             )
-        if not _is_whole(block_id) or not 0 <= block_id < self.num_blocks:
+        if not is_whole(block_id) or not 0 <= block_id < self.num_blocks:
             raise PagedlabError(f"There is no physical block #{block_id}; the pool has #0 to #{self.num_blocks - 1}.")
         logical_block, block_id = operator.index(logical_block), operator.index(block_id)
         self._log("remap", request_id, logical_block, block_id)
@@ -491,7 +493,7 @@ class LLM:
         vocab_size = self.model.config.vocab_size
         ids = []
         for i in given:
-            if isinstance(i, bool) or not _is_whole(i) or not 0 <= i < vocab_size:
+            if not is_whole(i) or not 0 <= i < vocab_size:
                 raise PagedlabError(f"Token id {i!r} is not in the vocabulary; allowed are 0 to {vocab_size - 1}.")
             ids.append(operator.index(i))  # numpy's and torch's whole numbers become plain ones
         return ids
@@ -555,14 +557,6 @@ def _is_text(value: Any) -> bool:
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:
-        return False
-
-
-def _is_whole(value: Any) -> bool:
-    """A whole number, numpy's and torch's too."""
-    try:
-        return operator.index(value) is not None
-    except TypeError:
         return False
 
 

@@ -22,7 +22,7 @@ from pagedlab.engine.runner import ScheduledRequest
 from pagedlab.engine.sampling import sample
 from pagedlab.engine.sequence_group import SequenceGroup
 from pagedlab.engine.swap_space import SwapSpace
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, whole
 from pagedlab.kv.observed_paper import ObservedBlockSpaceManager
 from pagedlab.kv.paper import BlockAllocator, BlockSpaceManager
 from pagedlab.trace import events as ev
@@ -77,6 +77,7 @@ class PaperLLM(LLM):
         and changes nothing, for a request that does not run (unknown, waiting, swapped out, finished), a beam, and
         where one more could become too many for the pool.
         """
+        seed = None if seed is None else whole(seed, "seed")
         parent = self.requests.get(request_id)
         if parent is None or parent.status != "running":
             running = ", ".join(r.request_id for r in self.requests.values() if r.status == "running") or "none"

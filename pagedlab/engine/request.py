@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-import numbers
 from dataclasses import dataclass, field
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, is_real, is_whole, whole
 from pagedlab.kv.prefix import NO_SALT, extend_block_hashes, first_parent
 
 
@@ -34,18 +33,17 @@ class SamplingParams:
             raise PagedlabError(f"stop is {self.stop!r}; it must be a string or a list of strings.")
         self.stop = [self.stop] if isinstance(self.stop, str) else list(self.stop)
         for name, least in (("max_tokens", 1), ("n", 1), ("top_k", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise PagedlabError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+            setattr(self, name, whole(getattr(self, name), name, least))
         for name in ("temperature", "top_p"):
-            if not isinstance(getattr(self, name), numbers.Real):
+            if not is_real(getattr(self, name)):
                 raise PagedlabError(f"{name} is {getattr(self, name)!r}; it must be a number.")
         if not 0 <= self.temperature < float("inf"):
             raise PagedlabError(f"temperature is {self.temperature}; it must be 0 (greedy) or more.")
         if not 0 < self.top_p <= 1:
             raise PagedlabError(f"top_p is {self.top_p}; it must be above 0 and at most 1.")
-        if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int)):
+        if self.seed is not None and not is_whole(self.seed):
             raise PagedlabError(f"seed is {self.seed!r}; it must be a whole number or None.")
+        self.seed = None if self.seed is None else int(self.seed)
         if not all(isinstance(s, str) and s for s in self.stop):
             raise PagedlabError(f"stop is {self.stop!r}; it must hold strings that are not empty.")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pagedlab.errors import PagedlabError
 from pagedlab.grading.own_code import borrowed, not_own
-from pagedlab.grading.part import Part, Verdict, examine, load_exercise, load_part
+from pagedlab.grading.part import Part, Verdict, ask, examine, load_exercise, load_part
 from pagedlab.grading.plain import show
 
 _verdicts: dict[str, Verdict] = {}  # of this kernel, by part
@@ -88,7 +88,7 @@ def _ask(part: Part, objects: dict[str, Any], cases: list[Any]) -> tuple[list[An
     from IPython.utils.capture import capture_output
 
     with capture_output() as captured:
-        answers = [part.probe(objects, case) for case in cases]
+        answers = [ask(part, objects, case) for case in cases]
     return answers, captured.stdout + captured.stderr
 
 

@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, as_path
 from pagedlab.grading.judge import judge
 from pagedlab.grading.merge import merge
 from pagedlab.grading.nbval_run import run_nbval
@@ -76,7 +76,7 @@ class Submission:
     @classmethod
     def read(cls, path: str | Path) -> Submission:
         """Raises PagedlabError for a file that is no notebook."""
-        path = Path(path)
+        path = as_path(path)
         cells = read_cells(path)
         saved = datetime.fromtimestamp(path.stat().st_mtime).astimezone().isoformat(timespec="seconds")
         return cls(path, cells, saved)

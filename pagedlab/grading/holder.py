@@ -18,8 +18,8 @@ import types
 from typing import Any
 
 from pagedlab.grading.own_code import borrowed
-from pagedlab.grading.part import load_part
-from pagedlab.grading.plain import NotPlain, plain
+from pagedlab.grading.part import ask, load_part
+from pagedlab.grading.plain import NotPlain, cells_of, plain
 
 
 def load(path: str, cells: list[list[Any]]) -> tuple[types.ModuleType, list[str]]:
@@ -58,13 +58,14 @@ def main() -> None:
 
         start = json.loads(questions.readline())
         part = load_part(start["part"])
+        cells_of(path, start["cells"])
         module, wrong = load(path, start["cells"])
         missing = [name for name in part.needs if name not in module.__dict__]
         objects = {name: module.__dict__.get(name) for name in part.needs}
         say({"missing": missing, "wrong": wrong, "borrowed": borrowed(part, objects)})
         for line in questions:
             try:
-                say({"answer": plain(part.probe(objects, json.loads(line)["case"]))})
+                say({"answer": plain(ask(part, objects, json.loads(line)["case"]))})
             except NotPlain as error:
                 say({"failed": f"it gave {error}"})
             except Exception as error:

@@ -12,15 +12,21 @@ from __future__ import annotations
 
 import importlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from pagedlab.errors import PagedlabError
-from pagedlab.grading.plain import unanswered
+from pagedlab.grading.plain import NotPlain, failed, raised, show, unanswered
 
 EXERCISES = ("01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12")
+HOW_TO_MEND = ("Make that call in a cell of your own: its traceback shows every step of the way to that line.",)
+HOW_TO_COMPLETE = ("Is it spelled as in the text above, and does it stand inside the class (indented)?",)
 HOW_TO_ANSWER = ("Write your code there and delete the line `raise NotImplementedError()`.",)
+
+
+class OfErrors(str):
+    """An example about whether the right error was raised, or where. Then the property is to blame, not the error."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +108,19 @@ def load_part(name: str) -> Part:
     return load_exercise(str(name).partition(".")[0]).part(name)
 
 
+def ask(part: Part, objects: dict[str, Any], case: Any) -> Any:
+    """The learner's answer to one case. Raises NotPlain for one that is no plain data."""
+    try:
+        return part.probe(objects, case)
+    except NotPlain:
+        raise
+    except Exception as error:
+        return failed(error)
+
+
 def examine(part: Part, cases: list[Any], answers: list[Any]) -> Verdict:
     """Hold every answer against every property. The verdict names the first broken property, with its smallest
-    case."""
+    case; where that is broken because a call raised, it names the error instead."""
     if any(map(unanswered, answers)):
         return Verdict(False, "an answer", "there is none yet where the cell says YOUR CODE HERE", HOW_TO_ANSWER)
     for prop in part.properties:
@@ -116,6 +132,29 @@ def examine(part: Part, cases: list[Any], answers: list[Any]) -> Verdict:
             except (TypeError, KeyError, IndexError, ValueError, AttributeError):
                 # A property that cannot even read the answer: its shape is not what the part asks for.
                 example = f"the answer has a shape that the check cannot read: {str(answer)[:120]}"
-            if example is not None:
-                return Verdict(False, prop.name, example, prop.hints)
+                if error := next(_errors(answer), None):
+                    example = f"for the case {show(case)}: {show(error)}"
+            if example is None:
+                continue
+            shown = [error for error in _errors(answer) if show(error) in example]
+            for error in shown:
+                example = type(example)(example.replace(show(error), error["raised"]))
+            if shown and not isinstance(example, OfErrors):
+                if "(your class " in example:
+                    return Verdict(False, "the class has what the check asks it for", example, HOW_TO_COMPLETE)
+                return Verdict(False, "no call of your code ends in an error", example, HOW_TO_MEND)
+            return Verdict(False, prop.name, str(example), prop.hints)
     return Verdict(True)
+
+
+def _errors(answer: Any) -> Iterator[dict[str, Any]]:
+    """Every error in an answer (plain), the first one first."""
+    if type(answer) is list:
+        for item in answer:
+            yield from _errors(item)
+    elif type(answer) is dict:
+        if answer.get("error") is True and type(raised(answer)) is str:
+            yield answer
+        else:
+            for item in answer.values():
+                yield from _errors(item)

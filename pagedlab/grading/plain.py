@@ -6,11 +6,21 @@ list and dict cannot, as long as their *exact* type is looked at; so answers are
 
 from __future__ import annotations
 
+import linecache
+import re
+import sysconfig
+import traceback
+from pathlib import Path
 from typing import Any
 
 MAX_ITEMS = 1_000_000
 MAX_DEPTH = 50
 NOTHING_YET = "nothing yet"  # what a cell gives that still is as it was shipped
+
+_NOT_THEIRS = tuple(
+    {f"{folder}/" for folder in (Path(__file__).parents[1], *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))}
+)
+_places: dict[str, list[list[Any]]] = {}  # by file: first line, last line and name of each cell in it
 
 
 class NotPlain(ValueError):
@@ -88,12 +98,52 @@ def unanswered(value: Any) -> bool:
 
 
 def attempt(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """The plain result of a call of a learner's function, or {"raised": "the error IndexError: …"} where it raised."""
+    """The plain result of a call of a learner's function, or what :func:`failed` says where it raised."""
     try:
         return plain(function(*args, **kwargs))
     except NotPlain as error:
         return {"raised": str(error)}
-    except NotImplementedError:
-        return {"raised": NOTHING_YET}
     except Exception as error:  # whatever a learner's code raises is an answer, and a wrong one at most
-        return {"raised": f"the error {type(error).__name__}: {error}"[:300]}
+        return failed(error)
+
+
+def failed(error: Exception) -> dict[str, Any]:
+    """The answer of a call that raised: {"raised": "the error IndexError: … (line 3 of your cell: …)", "error": True}.
+    """
+    if isinstance(error, NotImplementedError):
+        return {"raised": NOTHING_YET}
+    return {"raised": told(error), "error": True}
+
+
+def told(error: Exception) -> str:
+    """The error, and the last line of the learner's that it came through. What a learner's class lacks is named."""
+    frames = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__)]
+    theirs = [place for place in frames if not place[0].startswith((*_NOT_THEIRS, "<frozen", "<string"))]
+    if not theirs and (lack := _lacks(error)):
+        return lack
+    text = f"the error {type(error).__name__}{f': {error}' if str(error) else ''}"[:240]
+    if not theirs:
+        return text
+    file, line = theirs[-1]
+    source = linecache.getline(file, line).strip()
+    first, name = next(((a, name) for a, b, name in _places.get(file, ()) if a <= line <= b), (1, "your cell"))
+    return f"{text} (line {line - first + 1} of {name}{': ' + source[:80] if source else ''})"
+
+
+def _lacks(error: Exception) -> str | None:
+    """In words, where the check asked a learner's object for what it has not; None for other errors."""
+    no_length = re.fullmatch(r"object of type '(.+)' has no len\(\)", str(error))
+    if isinstance(error, TypeError) and no_length:
+        return f"an error (your class {no_length[1]} lacks `__len__`)"
+    if not isinstance(error, AttributeError) or not error.name:
+        return None
+    kind = type(error.obj)
+    if kind.__module__ == "builtins":
+        what = "None" if error.obj is None else f"a {kind.__name__}"
+        return f"an error ({what} came back where something with `{error.name}` is wanted)"
+    return f"an error (your class {kind.__qualname__} lacks `{error.name}`)"
+
+
+def cells_of(file: str, places: list[list[Any]]) -> None:
+    """Tell which lines of a file are which of the learner's cells."""
+    _places[file] = places

@@ -6,10 +6,11 @@ compares what they did with what the recording says, in every field."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, as_path
 from pagedlab.parity.report import Difference, read_lines
 
 
@@ -18,7 +19,7 @@ def compare_file(path: Path) -> tuple[str, Difference | None]:
     unreadable."""
     from pagedlab.parity import kv_trace, paper_trace, sched_trace
 
-    path = Path(path)
+    path = as_path(path)
     lines = read_lines(path)
     header = lines[0]
     if "prompt_ids" in header and "output_ids" in header:
@@ -41,13 +42,19 @@ def compare_file(path: Path) -> tuple[str, Difference | None]:
 
 
 def run(paths: list[Path]) -> int:
-    """Compare each file and print the outcome. Returns 0 where all are identical, else 1."""
+    """Compare each file and print the outcome. Returns 0 where all are identical, 1 where one is different, 2 where
+    one cannot be read (standard error says why); the others are compared all the same."""
     status = 0
     for path in paths:
-        what, difference = compare_file(path)
+        try:
+            what, difference = compare_file(path)
+        except PagedlabError as error:
+            print(f"pagedlab: {error}", file=sys.stderr, flush=True)
+            status = 2
+            continue
         if difference is None:
             print(f"{path}: identical ({what})")
         else:
             print(f"{path}: DIFFERENT ({what})\n{difference}")
-            status = 1
+            status = max(status, 1)
     return status

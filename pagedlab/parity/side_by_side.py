@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pagedlab
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, as_path
 from pagedlab.kv import BlockPool, BlockTable, KVCacheManager
 from pagedlab.kv.observed import ObservedBlockPool, ObservedKVCacheManager
 from pagedlab.parity.report import first_difference, read_lines
@@ -67,7 +67,7 @@ def side_by_side(
 ) -> SideBySide:
     """Replay a recording of vLLM's ``Scheduler`` to its end. ``block_pool`` and ``kv_cache_manager``: other parts for
     our side, made as ``LLM`` makes them. Raises PagedlabError for a file that is no such recording."""
-    header, *theirs = read_lines(Path(path))
+    header, *theirs = read_lines(as_path(path))
     if not str(header.get("engine")).endswith("V1 Scheduler"):
         raise PagedlabError(f"{path} is no recording of vLLM's V1 Scheduler: its engine is {header.get('engine')!r}.")
     replay = WatchedReplay(header, f"{path}, line 1", block_pool, kv_cache_manager)

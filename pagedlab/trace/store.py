@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import operator
 import os
 from pathlib import Path
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, as_path
 from pagedlab.trace.events import SCHEMA_VERSION, from_dict, to_dict
 from pagedlab.trace.recorder import Trace
 
@@ -17,12 +18,13 @@ MOST_SLOTS = 50_000_000  # every slot is kept in Python when a trace is replayed
 
 def save(trace: Trace, path: str | Path) -> Path:
     """Write the trace; an existing file is replaced only once the new one is whole."""
-    path = Path(path)
+    path = as_path(path)
     # A folder, a pipe, a device: not to be replaced.
     if not path.name or (os.path.exists(path) and not os.path.isfile(path)):
         raise PagedlabError(f"A trace cannot be written to {path}. Name a file in a folder that exists and is yours.")
     lines = [json.dumps({"kind": "header", **trace.header}, ensure_ascii=False)]
-    lines += [json.dumps(to_dict(event), ensure_ascii=False) for event in trace.events]
+    # numpy's and torch's whole numbers, which a learner's parts may hand out, are written as plain ones
+    lines += [json.dumps(to_dict(event), ensure_ascii=False, default=operator.index) for event in trace.events]
     data = ("\n".join(lines) + "\n").encode()
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -39,7 +41,7 @@ def save(trace: Trace, path: str | Path) -> Path:
 
 def check_writable(path: str | Path) -> None:
     """Raises PagedlabError where a trace could not be saved at ``path``: better before a long run than after it."""
-    folder = Path(path).absolute().parent
+    folder = as_path(path).absolute().parent
     special = os.path.exists(path) and not os.path.isfile(path)  # a folder, a pipe, a device
     if special or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise PagedlabError(f"A trace cannot be written to {path}. Name a file in a folder that exists and is yours.")
@@ -47,7 +49,7 @@ def check_writable(path: str | Path) -> None:
 
 def load(path: str | Path) -> Trace:
     """Read a trace. Raises PagedlabError for a missing, corrupt or incompatible file, and says at which line."""
-    path = Path(path)
+    path = as_path(path)
     try:
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()

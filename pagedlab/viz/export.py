@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, as_path
 from pagedlab.viz.style import STATIC
 from pagedlab.viz.widget import Lab
 
@@ -54,8 +54,8 @@ def styles() -> str:
 
 def save_html(lab: Lab, path: str | PathLike, *below: Lab) -> Path:
     """Write the page; it opens at the lab's own step. ``below``: other labs on the same page, each with its own steps.
-    Raises PagedlabError where the file cannot be written."""
-    path = Path(path)
+    Raises PagedlabError where the file cannot be written, and for what is no path."""
+    path = as_path(path)
     places = [place(one, str(number or "")) for number, one in enumerate((lab, *below))]
     page = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -67,8 +67,9 @@ def save_html(lab: Lab, path: str | PathLike, *below: Lab) -> Path:
     )
     try:
         path.write_text(page.encode("utf-8", "replace").decode(), encoding="utf-8")
-    except OSError as error:
-        raise PagedlabError(f"The page could not be written to {path}: {error.strerror or error}.") from error
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        what = getattr(error, "strerror", None) or error
+        raise PagedlabError(f"The page could not be written to {path}: {what}.") from error
     return path
 
 

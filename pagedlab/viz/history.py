@@ -12,11 +12,13 @@ KEPT = ""  # the owner of a block that nobody holds, but that the prefix cache s
 
 @dataclass
 class Run:
-    """A block in the same hands from step ``first`` to step ``last`` (None: still)."""
+    """A block in the same hands from step ``first`` to step ``last`` (None: still). ``owners``: all of them where
+    they share it, in order of arrival."""
 
     owner: str
     first: int
     last: int | None = None
+    owners: tuple[str, ...] = ()
 
 
 class History:
@@ -74,20 +76,21 @@ class History:
                 self._end_step()
 
     def _end_step(self) -> None:
-        first: dict[int, str] = {}  # each block's first owner
+        held: dict[int, tuple[str, ...]] = {}  # each block's owners
         for request_id, table in self.state.tables.items():
-            for block_id in table:
-                first.setdefault(block_id, request_id)
+            for block_id in dict.fromkeys(table):
+                held[block_id] = (*held.get(block_id, ()), request_id)
         for request_id, region in self.state.regions.items():
-            first |= dict.fromkeys(range(region.start, region.start + region.length), request_id)
+            held |= dict.fromkeys(range(region.start, region.start + region.length), (request_id,))
         for block_id in self._touched:
-            owner = first.get(block_id, KEPT if block_id in self.state.cached else None)
+            owners = held.get(block_id, ())
+            owner = owners[0] if owners else KEPT if block_id in self.state.cached else None
             runs = self.runs.setdefault(block_id, [])
             running = runs[-1] if runs and runs[-1].last is None else None
-            if running and running.owner == owner:
+            if running and running.owner == owner and running.owners == owners:
                 continue
             if running:
                 running.last = self.num_steps - 1
             if owner is not None:
-                runs.append(Run(owner, self.num_steps))
+                runs.append(Run(owner, self.num_steps, owners=owners))
         self._touched.clear()

@@ -1,15 +1,17 @@
 """The benchmarks of speed, run small: what they print is complete and fits together. No figure's size is asserted."""
 
+import dataclasses
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from pagedlab.bench import engine, memory, paging, scaling, startup, table
 from pagedlab.bench.bound import FORMS, BoundOf
-from pagedlab.bench.workloads import WORKLOADS, Workload
+from pagedlab.bench.workloads import WORKLOADS, Workload, check_room
 from pagedlab.engine import LLM
 from pagedlab.errors import PagedlabError
 from pagedlab.model.weights import load_model
@@ -105,8 +107,17 @@ class TestPaging:
         assert "paged costs" in capsys.readouterr().out
 
     def test_a_context_that_the_model_has_not_is_refused(self):
-        with pytest.raises(PagedlabError, match="at most 512 tokens"):
+        with pytest.raises(PagedlabError, match="allowed are 1 to 510: tiny-random has room for 512 tokens"):
             paging.measure("tiny-random", contexts=(512,), steps=2)
+
+    @pytest.mark.parametrize("most, contexts", [(8192, {"512", "1024"}), (1000, {"499", "998"})])
+    def test_contexts_that_nobody_names_are_some_that_the_model_has(self, monkeypatch, most, contexts):
+        llama, _ = load_model("tiny-random")
+        config = dataclasses.replace(llama.config, max_model_len=most)
+        model = SimpleNamespace(config=config)
+        monkeypatch.setattr(paging, "load_model", lambda name: (model, None))
+        monkeypatch.setattr(paging, "_at", lambda llama, context, steps: context)
+        assert set(paging.measure("some", steps=2)["contexts"]) == contexts
 
 
 class TestScaling:
@@ -151,6 +162,28 @@ def test_memory_sets_the_peak_against_weights_and_pool():
     assert result["peak_bytes"] > 0 and result["imports_bytes"] > 0
     assert result["weights_bytes"] and result["pool_bytes"] == 2 * 3 * 2 * 16 * 4 * 16 * memory.BLOCKS
     assert "growth in 50 decode steps" in memory._table(result)
+
+
+def test_a_model_too_small_for_scaling_is_refused_and_told_what_it_takes(monkeypatch):
+    monkeypatch.setattr(scaling, "LLM", lambda *_, **__: SimpleNamespace(
+        max_model_len=80, model=SimpleNamespace(config=SimpleNamespace(name="small"))))
+    with pytest.raises(PagedlabError, match="small has room for 80 tokens; this takes a model of at least 84"):
+        scaling.measure("small")
+
+
+def test_a_model_too_small_for_a_ratio_of_memory_gets_none(monkeypatch):
+    answers = iter([[1000], [900, 10, 10], [5, 5]])
+    monkeypatch.setattr(memory, "_ask", lambda program: next(answers))
+    result = memory.measure("tiny-random", steps=5)
+    assert result["taken_over_weights_and_pool"] is None and "too small for a ratio" in memory._table(result)
+
+
+def test_a_case_longer_than_the_model_allows_is_named_with_those_that_fit():
+    check_room("ab", "tiny-random", 512)
+    with pytest.raises(PagedlabError, match="Case c needs 544 tokens, and tiny-random has room for 512.*--cases ab"):
+        check_room("abc", "tiny-random", 512)
+    with pytest.raises(PagedlabError, match="Case a needs 80 tokens.* Take a larger model"):
+        check_room("a", "small", 64)
 
 
 class TestTable:

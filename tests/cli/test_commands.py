@@ -29,6 +29,13 @@ def test_parity_prints_the_first_difference_and_ends_with_status_1(run, recordin
     assert f"{path}: DIFFERENT" in done.out and f"{recording}: identical" in done.out
 
 
+def test_parity_goes_on_after_a_file_that_cannot_be_read_and_ends_with_status_2(run, recording, tmp_path):
+    (tmp_path / "empty.jsonl").touch()
+    done = run("parity", tmp_path / "nowhere.jsonl", recording, tmp_path / "empty.jsonl", recording)
+    assert done.status == 2 and done.out.count(": identical") == 2
+    assert [word in line for word, line in zip(("nowhere", "empty"), done.err.splitlines(), strict=True)] == [True] * 2
+
+
 def test_bench_kv_prints_one_json_object_where_asked(run):
     done = run("bench", "kv", "--rounds", "1", "--json")
     assert done.status == 0 and json.loads(done.out)["benchmark"] == "kv"
@@ -55,6 +62,18 @@ def test_attach_reads_a_file_of_events_and_keeps_the_trace(run, tmp_path):
     assert [event.kind for event in load(tmp_path / "run.jsonl").events].count("prefix_stored") == 3
 
 
+def test_attach_to_an_address_where_nothing_comes_says_so_and_ends_with_status_1(run, tmp_path):
+    done = run("attach", "tcp://127.0.0.1:9", "--seconds", "0.3", "--out", tmp_path / "run.jsonl")
+    assert done.status == 1 and "nothing came from tcp://127.0.0.1:9 in 0." in done.err
+    assert "Waiting for KV events" in done.out and not (tmp_path / "run.jsonl").exists()
+
+
+def test_attach_to_a_file_without_events_says_so_and_ends_with_status_1(run, tmp_path):
+    (tmp_path / "empty.events").touch()
+    done = run("attach", tmp_path / "empty.events")
+    assert done.status == 1 and "holds no KV events" in done.err
+
+
 @pytest.mark.parametrize("argv, words", [
     (["grade", "nowhere.ipynb"], ["nowhere.ipynb"]),
     (["grade", "."], ["no notebook"]),
@@ -62,6 +81,7 @@ def test_attach_reads_a_file_of_events_and_keeps_the_trace(run, tmp_path):
     (["bench", "kv", "--rounds", "0"], ["rounds is 0"]),
     (["bench", "fragmentation", "--requests", "1"], ["requests is 1", "at least 100"]),
     (["bench", "sharing", "--n", "1"], ["n is 1", "fewer than 2"]),
+    (["bench", "paging", "--model", "tiny-random", "--steps", "600"], ["steps is 600", "allowed are 1 to 510"]),
     (["attach", "nowhere.events"], ["nowhere.events", "tcp://localhost:5557"]),
     (["attach", "nonsense://x", "--seconds", "0"], ["nonsense://x", "tcp://localhost:5557"]),
 ])

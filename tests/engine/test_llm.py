@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import numpy as np
@@ -10,10 +11,11 @@ import torch
 from contiguous import contiguous_greedy
 
 from pagedlab.attention import paged_attention
-from pagedlab.engine import LLM, EngineDriver, Remap, SamplingParams, Scheduler
-from pagedlab.errors import PagedlabError
+from pagedlab.engine import LLM, BeamSearchParams, EngineDriver, Remap, SamplingParams, Scheduler
+from pagedlab.errors import PagedlabError, whole
 from pagedlab.kv import BlockPool, KVCacheManager
 from pagedlab.trace import TraceDriver, load, replay, save
+from pagedlab.trace.events import to_dict
 
 GREEDY = SamplingParams(max_tokens=12, ignore_eos=True)
 
@@ -511,6 +513,46 @@ def test_names_given_by_hand_do_not_get_in_the_way_of_names_given_by_the_engine(
 def test_sampling_params_of_a_wrong_type_are_refused(fields):
     with pytest.raises(PagedlabError, match=next(iter(fields))):
         SamplingParams(**fields)
+
+
+def test_numbers_of_numpy_and_torch_are_taken_and_become_plain_ones(tiny):
+    n = np.int64
+    knobs = {"block_size": n(4), "num_gpu_blocks_override": np.uint8(32), "max_num_seqs": n(3), "seed": np.int32(5),
+             "gpu_memory_utilization": np.float32(0.5), "max_model_len": torch.tensor(64)}  # fmt: skip
+    llm = LLM(tiny, record=True, **knobs)
+    params = SamplingParams(max_tokens=n(4), top_k=n(5), seed=n(1), n=n(2), temperature=np.float32(1))
+    output = llm.generate(np.array([3, 5, 7]), params)[0]
+    plain = SamplingParams(max_tokens=4, top_k=5, seed=1, n=2, temperature=1.0)
+    again = LLM(tiny, block_size=4, num_gpu_blocks_override=32).generate([3, 5, 7], plain)[0]
+    assert [o.token_ids for o in output.outputs] == [o.token_ids for o in again.outputs]
+    json.dumps(llm.trace.header), [json.dumps(to_dict(event)) for event in llm.trace.events]
+    paper = LLM(tiny, era="paper", preemption="swap", swap_space=n(1), num_cpu_blocks_override=n(9), block_size=n(4),
+                num_gpu_blocks_override=n(32))  # fmt: skip
+    (beams,) = paper.beam_search([[3, 5, 7]], BeamSearchParams(beam_width=n(2), max_tokens=n(3)))
+    assert len(beams.sequences) == 2
+
+
+@pytest.mark.parametrize("name", ["block_size", "max_num_seqs", "max_model_len", "num_gpu_blocks_override", "seed"])
+@pytest.mark.parametrize("value", [True, np.True_, np.float64(4), "4"], ids=repr)
+def test_a_count_that_is_no_whole_number_is_refused(tiny, name, value):
+    with pytest.raises(PagedlabError, match=f"{name} is .*must be a whole number"):
+        LLM(tiny, **{name: value})
+
+
+def test_true_is_no_token_id_no_block_and_no_temperature(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=16)
+    llm.add_request([1, 2, 3])
+    llm.step()
+    for wrong in (lambda: llm.generate([1, True]), lambda: llm.remap("A", True, 1), lambda: llm.remap("A", 0, True),
+                  lambda: SamplingParams(temperature=True), lambda: whole(True, "step")):  # fmt: skip
+        with pytest.raises(PagedlabError):
+            wrong()
+
+
+@pytest.mark.parametrize("record", ["x", 1, None, []], ids=repr)
+def test_record_is_true_or_false(tiny, record):
+    with pytest.raises(PagedlabError, match="record is .*must be True"):
+        LLM(tiny, record=record)
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,17 @@ new_blocks = [None, None, 5, None, None, None, 10]"""
     assert result.earned == 10, result.checks
 
 
+def test_code_that_raises_when_asked_is_told_its_line_and_a_class_what_it_lacks(submission):
+    answers = {
+        "03.1": "# part 03.1\nclass BlockTable:\n    def __init__(self, size): self.ids = []\n"
+        "    def append(self, ids): self.ids += ids\n    def __len__(self): return len(self.ids)",
+        "03.2": "# part 03.2\n\ndef slot_mapping(ids, size, start, end, pad_to=0):\n    return ids[end + 99]",
+    }
+    reasons = [check.reason for check in grade(submission(answers), with_nbval=False).checks]
+    assert "locate(0) gave an error (your class BlockTable lacks `locate`)" in reasons[0]
+    assert "IndexError: list index out of range (line 4 of your cell for part 03.2: return ids[end + 99])" in reasons[1]
+
+
 def test_where_points_are_missing_the_reason_names_the_cell_and_the_line(submission):
     answers = {"03.2": "# part 03.2\n\n1 / 0", "03.4": "# part 03.4\nnew_blocks = [None,"}
     reasons = [check.reason for check in grade(submission(answers), with_nbval=False).checks]

@@ -10,7 +10,7 @@ from pagedlab.grading import CheckFailed, check, checks, report
 from pagedlab.grading.exercises.ex03.story import facts, puzzle, story
 from pagedlab.grading.part import EXERCISES, Verdict, load_exercise
 from pagedlab.grading.plain import NotPlain, plain, same
-from pagedlab.kv import BlockTable
+from pagedlab.kv import BlockTable, KVCacheBlock
 from pagedlab.trace import replay
 
 ONLY_LINE = "✓ 03.1 BlockTable finds every position (3 points)\n"
@@ -188,3 +188,78 @@ def test_every_property_has_a_hint_and_part_names_are_the_exercises_own(number):
         assert part.name.startswith(f"{number}.")
         assert all(prop.hints for prop in part.properties)
     assert Verdict(True).passed
+
+
+# ---------------------------------------------------------------------------------- what is said of code that raises
+
+
+class WithoutLocate(Chatty):
+    locate = property(lambda self: self.nothing_of_that_kind)
+
+
+class Halfway:
+    """It can be made, and no more."""
+
+    def __init__(self, *_):
+        pass
+
+
+def reaches_too_far(block_ids, block_size, start, end, pad_to=0):
+    return [block_ids[position] for position in range(start, end + 99)]
+
+
+def explanation(name, *objects):
+    with pytest.raises(CheckFailed) as error:
+        check(name, *objects)
+    return str(error.value)
+
+
+def test_code_that_raises_is_told_the_error_the_call_and_its_line_and_no_promise_is_blamed():
+    said = explanation("03.2", reaches_too_far)
+    line = reaches_too_far.__code__.co_firstlineno + 1
+    assert said.startswith("Expected: no call of your code ends in an error.")
+    assert "slot_mapping([" in said and "4, 2, 6) gave the error IndexError: list index out of range" in said
+    assert f"(line {line} of your cell: return [block_ids[position]" in said and "traceback" in said
+
+
+def test_a_missing_name_inside_a_learners_own_method_is_an_error_of_theirs():
+    assert "lambda self: self.nothing_of_that_kind" in explanation("03.1", WithoutLocate)
+
+
+LACKING = {"01.1": "reserve", "03.1": "__len__", "06.1": "blocks", "07.1": "popleft_n", "07.4": "get_new_blocks"}
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_a_class_that_lacks_a_method_is_told_which(name):
+    said = explanation(name, Halfway)
+    assert said.startswith("Expected: the class has what the check asks it for.")
+    assert f"your class Halfway lacks `{LACKING[name]}`" in said and "indented" in said
+
+
+def test_where_an_error_is_asked_for_the_promise_about_it_is_blamed():
+    class Wrong(Chatty):
+        def locate(self, position):
+            if not 0 <= position < len(self.block_ids) * self.block_size:
+                raise KeyError(position)
+            return super().locate(position)
+
+    said = explanation("03.1", Wrong)
+    assert said.startswith("Expected: a position outside the table raises IndexError.") and "KeyError: " in said
+
+
+def test_a_cell_that_gives_nothing_back_is_told_what_is_wanted():
+    class Nothing:
+        def __init__(self, num_blocks):
+            self.blocks = self.free_blocks = [KVCacheBlock(i) for i in range(num_blocks)]
+
+        def allocate(self):
+            return None
+
+    assert "None came back where something with `block_id` is wanted" in explanation("06.1", Nothing)
+
+
+@pytest.mark.parametrize("number", ["03", "07"])
+def test_no_hint_writes_the_answer_down(number):
+    words = ("remainder", "prepend_n and one append_n", "forget(block)", "ref_cnt 0", "links of None")
+    hints = [hint for part in load_exercise(number).parts for prop in part.properties for hint in prop.hints]
+    assert not [hint for hint in hints for word in words if word in hint]

@@ -1,5 +1,6 @@
-"""Where there is no Triton (it exists on Linux only), lessons and exercises say so and go on."""
+"""Where there is no Triton, lessons and exercises say so and go on."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ def python(code):
     return done.stdout
 
 
+@pytest.mark.skipif(not available(), reason="this system has no Triton")
 def test_with_triton_and_no_gpu_kernels_are_interpreted(capsys):
     import torch
 
@@ -44,8 +46,36 @@ def test_without_triton_a_kernel_can_be_written_and_its_check_says_not_run_here(
         "check('05.3', my_kernel)\n"
         "report('05')\n"
     )
-    assert said.splitlines()[0].startswith("· 05.3") and "not run here: Triton exists on Linux only" in said
+    assert said.splitlines()[0].startswith("· 05.3") and NOT_HERE in said
     assert said.splitlines()[-1].strip() == "so far 0 of 8 points"
+
+
+@pytest.mark.parametrize("platform, why", [
+    ("linux", "Triton is not installed (pip install triton)"),
+    ("darwin", "Triton exists on Linux only"),
+])
+def test_why_there_is_none_depends_on_the_system(platform, why):
+    said = python(
+        f"import torch, pagedlab.grading.plain\nsys.platform = {platform!r}\n"
+        "from pagedlab import kernels\n"
+        "from pagedlab.grading.exercises.ex05.kernel import KERNEL\n"
+        "print(KERNEL.missing(), kernels.NOT_HERE, sep='\\n')\n"
+    )
+    assert said.splitlines() == [why, f"not run here: {why}"]
+
+
+@pytest.mark.parametrize("platform, ends, why", [
+    ("linux", 2, "Triton is not installed"),
+    ("darwin", 0, "this system has no Triton"),
+])
+def test_without_triton_the_other_tests_of_this_folder_are_skipped_with_a_reason(platform, ends, why, tmp_path):
+    blocked = f"{NO_TRITON}import torch, pagedlab.grading.plain\nsys.platform = {platform!r}\n"
+    (tmp_path / "no_triton.py").write_text(blocked)
+    command = [sys.executable, "-m", "pytest", "-p", "no_triton", "-p", "no:cacheprovider", "-rs", "-q", "--co"]
+    environment = os.environ | {"CI": "true", "PYTHONPATH": str(tmp_path)}
+    file = "tests/kernels/test_refusals.py"
+    done = subprocess.run([*command, file], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert (done.returncode in (0, 5)) == (ends == 0) and why in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.slow

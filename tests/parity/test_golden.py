@@ -189,7 +189,7 @@ BROKEN = {
 @pytest.mark.parametrize("lines", BROKEN.values(), ids=BROKEN.keys())
 def test_what_is_no_recording_is_refused_in_one_sentence(lines, tmp_path):
     with pytest.raises(PagedlabError) as caught:
-        parity.run([write(tmp_path / "broken.jsonl.gz", lines)])
+        parity.compare_file(write(tmp_path / "broken.jsonl.gz", lines))
     assert "broken.jsonl.gz" in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -209,7 +209,7 @@ def test_files_that_cannot_be_read_are_refused_in_one_sentence(tmp_path):
         (tmp_path / name).write_bytes(data)
     for name in [*broken, "missing", "."]:
         with pytest.raises(PagedlabError) as caught:
-            parity.run([tmp_path / name])
+            parity.compare_file(tmp_path / name)
         assert "\n" not in str(caught.value), name
 
 

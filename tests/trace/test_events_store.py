@@ -1,10 +1,12 @@
 """Every kind of event survives a file; whatever is not a trace of this version is turned away in one sentence."""
 
+import dataclasses
 import gzip
 import json
 import os
 import typing
 
+import numpy as np
 import pytest
 
 from pagedlab.errors import PagedlabError
@@ -37,6 +39,12 @@ def examples():
         for name, hint in hints.items():
             if type(None) in typing.get_args(hint):
                 yield cls(**{n: example(h) for n, h in hints.items()} | {name: None})
+
+
+def test_numbers_of_numpy_in_an_event_are_written_as_plain_ones(tmp_path):
+    plain = ev.BlocksAllocated(block_ids=(3, 4), request_id="A", source="x")
+    strange = dataclasses.replace(plain, block_ids=(np.int64(3), 4))
+    assert load(save(Trace(dict(HEADER), [strange]), tmp_path / "run.jsonl")).events == [plain]
 
 
 @pytest.mark.parametrize("name", ["run.jsonl", "run.jsonl.gz"])

@@ -8,6 +8,7 @@ from runs import crowded, recorded_run
 from test_lab import FrontEnd
 
 from pagedlab.errors import PagedlabError
+from pagedlab.trace import load, save
 from pagedlab.viz.lab import memory_map
 
 
@@ -42,3 +43,16 @@ def test_tokens_cannot_break_out_of_the_page(tmp_path):
 def test_a_page_that_cannot_be_written_says_so(tmp_path):
     with pytest.raises(PagedlabError, match="could not be written"):
         memory_map(crowded()).save_html(tmp_path / "no-such-folder" / "run.html")
+
+
+@pytest.mark.parametrize("path", [5, None, b"x.html", ["x.html"]], ids=repr)
+def test_what_is_no_path_is_refused(path):
+    lab = memory_map(crowded())
+    for write in (lab.save_html, lambda path: save(lab.trace, path), load):
+        with pytest.raises(PagedlabError, match="is no path"):
+            write(path)
+
+
+def test_a_name_that_no_file_can_have_is_refused(tmp_path):
+    with pytest.raises(PagedlabError, match="could not be written"):
+        memory_map(crowded()).save_html(f"{tmp_path}/a\0b.html")

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_int, is_ints, raised, same, show
+from pagedlab.grading.plain import attempt, failed, is_int, is_ints, raised, same, show, told
 from pagedlab.kv.contiguous import ContiguousAllocator
 
 # What is done to a strip: ["reserve", length], or ["release", i], the region of the i-th reserve that was granted.
@@ -43,16 +43,15 @@ def _random_work(rng: random.Random, num_slots: int, count: int) -> dict:
     return {"num_slots": num_slots, "work": work}
 
 
-def _run(make: Any, case: dict, granted_as: list[int | None] | None) -> list[dict]:
+def _run(strip: Any, case: dict, granted_as: list[int | None] | None) -> list[dict]:
     """Do a case's work; after each piece of it, what came back and the holes. Stops where something raised.
 
     ``granted_as``: the starts that the reference got, by which both runs mean the same region; None is the reference.
     """
-    strip = make(case["num_slots"])
     answers, granted = [], []
     for i, (what, number) in enumerate(case["work"]):
         if what == "reserve":
-            result = attempt(strip.reserve, number)
+            result = attempt(lambda number=number: strip.reserve(number))
             if (granted_as[i] if granted_as is not None else result) is not None:
                 granted.append((result, number))
         else:
@@ -70,21 +69,20 @@ def _release(strip: Any, start: int, length: int) -> None:
 
 
 def _reference(case: dict) -> list[dict]:
-    return _run(ContiguousAllocator, case, None)
+    return _run(ContiguousAllocator(case["num_slots"]), case, None)
 
 
 def _probe(objects: dict[str, Any], case: dict) -> dict:
     starts = [answer["result"] for answer in _reference(case)]
     try:
-        return {"made": None, "answers": _run(objects["FirstFit"], case, starts)}
-    except NotImplementedError:
-        return {"made": {"raised": "nothing yet"}, "answers": []}
+        strip = objects["FirstFit"](case["num_slots"])
     except Exception as error:
-        return {"made": f"{type(error).__name__}: {error}", "answers": []}
+        return failed(error) if isinstance(error, NotImplementedError) else {"made": told(error), "answers": []}
+    return {"made": None, "answers": _run(strip, case, starts)}
 
 
 def _made(case: dict, answer: dict) -> str | None:
-    return answer["made"] and f"FirstFit({case['num_slots']}) raised {answer['made']}"
+    return answer["made"] and f"FirstFit({case['num_slots']}) gave {answer['made']}"
 
 
 def _of(wrong: Any) -> Any:
@@ -96,10 +94,10 @@ def _of(wrong: Any) -> Any:
         for (what, number), given, right in zip(case["work"], answer["answers"], _reference(case), strict=False):
             if wrong(what, number, given, right, holes):
                 free = ", ".join(f"{start} to {start + length - 1}" for start, length in holes) or "none"
-                told = f"reserve({number}) gave {show(given['result'])}"
+                did = f"reserve({number}) gave {show(given['result'])}"
                 if what == "release":
-                    told = f"a region was released{' and raised ' + show(given['result']) if given['result'] else ''}"
-                return f"{case['num_slots']} slots, free were {free}; {told}, and then holes is {show(given['holes'])}"
+                    did = f"a region was released{' and gave ' + show(given['result']) if given['result'] else ''}"
+                return f"{case['num_slots']} slots, free were {free}; {did}, and then holes is {show(given['holes'])}"
             holes = right["holes"]
         return None
 

@@ -77,7 +77,7 @@ SLOTS = Part(
             "slot_mapping returns a list of plain ints",
             _of_slots(lambda case, slots, _: not is_ints(slots)),
             (
-                "One list of ints, no pairs. Was it an IndexError? Position end itself is not in the chunk any more.",
+                "One list of ints, no pairs. Position end itself is not in the chunk any more.",
                 "Does the function return the list? A tensor or a generator is none.",
             ),
         ),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, raised, same, show
+from pagedlab.grading.part import OfErrors, Part, Property
+from pagedlab.grading.plain import attempt, failed, is_ints, raised, same, show, told
 from pagedlab.kv import BlockTable
 
 BLOCK_SIZES = (4, 2, 3, 8, 1, 16, 5)
@@ -36,7 +36,7 @@ def _table_probe(objects: dict[str, Any], case: dict) -> dict:
     try:
         table, other, third = make(case["block_size"]), make(case["block_size"]), make(case["block_size"])
     except Exception as error:
-        return {"made": f"{type(error).__name__}: {error}"}
+        return failed(error) if isinstance(error, NotImplementedError) else {"made": told(error)}
     new = [attempt(len, other)]
     lengths = []
     for block_ids in case["appends"]:
@@ -51,7 +51,7 @@ def _table_probe(objects: dict[str, Any], case: dict) -> dict:
         "new": new,
         "lengths": lengths,
         "kept": attempt(len, third),
-        "inside": [attempt(table.locate, position) for position in case["inside"]],
+        "inside": [attempt(_locate, table, position) for position in case["inside"]],
         "outside": [_refusal(table, position) for position in case["outside"]],
     }
 
@@ -60,13 +60,17 @@ def _append(table: Any, block_ids: list[int]) -> None:
     table.append(block_ids)  # what it returns is its own business
 
 
+def _locate(table: Any, position: int) -> Any:
+    return table.locate(position)
+
+
 def _refusal(table: Any, position: int) -> Any:
     try:
         table.locate(position)
     except IndexError:
         return "IndexError"
     except Exception as error:
-        return {"raised": f"the error {type(error).__name__}: {error}"[:300]}
+        return failed(error)
     return attempt(table.locate, position)
 
 
@@ -79,7 +83,7 @@ def _setting(case: dict) -> str:
 
 
 def _made(case: dict, answer: dict) -> str | None:
-    return answer["made"] and f"BlockTable({case['block_size']}) raised {answer['made']}"
+    return answer["made"] and f"BlockTable({case['block_size']}) gave {answer['made']}"
 
 
 def _new_is_empty(case: dict, answer: dict) -> str | None:
@@ -124,7 +128,7 @@ def _located(wrong: Any) -> Any:
 def _refuses(case: dict, answer: dict) -> str | None:
     for position, outcome in zip(case["outside"], answer["outside"], strict=True):
         if outcome != "IndexError":
-            return f"{_setting(case)}: locate({position}) gave {show(outcome)}"
+            return OfErrors(f"{_setting(case)}: locate({position}) gave {show(outcome)}")
     return None
 
 
@@ -167,7 +171,7 @@ TABLE = Part(
             _located(lambda found, expected: found[1] != expected[1]),
             (
                 "The offset comes second. Write positions 0 to 9, with a line after every block: what is below each?",
-                "Positions that are block_size apart have the same offset: that smells of a remainder.",
+                "Compare position 1 with those that are block_size, and twice that, further on. What is the same?",
             ),
         ),
         Property(
@@ -175,7 +179,7 @@ TABLE = Part(
             _located(lambda found, expected: found[0] != expected[0]),
             (
                 "Two steps: which logical block is it, and what does the table say about that one?",
-                "Whole blocks before the position: a division without remainder. Then look that block up.",
+                "Count the whole blocks before the position: that numbers a logical block, not a physical one.",
             ),
         ),
         Property(

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 
 from pagedlab.grading.exercises.ex05.memory import build, close, expected, numbers, some
-from pagedlab.grading.part import Part, Property
+from pagedlab.grading.part import OfErrors, Part, Property
 from pagedlab.grading.plain import attempt, raised, show
 
 
 class Absent:
-    """In Triton's place where there is none (it exists on Linux only): a kernel can be written, not started."""
+    """In Triton's place where there is none: a kernel can be written, not started."""
 
     constexpr = int
 
@@ -39,9 +39,9 @@ def load_triton() -> tuple[Any, Any]:
 
 
 def _missing() -> str:
-    from pagedlab.kernels import available
+    from pagedlab.kernels import WHY_NOT, available
 
-    return "" if available() else "Triton exists on Linux only"
+    return "" if available() else WHY_NOT
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
@@ -96,7 +96,7 @@ def _told(case: dict) -> str:
 
 
 def _ran(case: dict, answer: Any) -> str | None:
-    return f"for {_told(case)} it gave {show(answer)}" if raised(answer) else None
+    return OfErrors(f"for {_told(case)} it gave {show(answer)}") if raised(answer) else None
 
 
 def _written(case: dict, answer: Any) -> str | None:

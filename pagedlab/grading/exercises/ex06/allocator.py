@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, raised, same, show
+from pagedlab.grading.part import OfErrors, Part, Property
+from pagedlab.grading.plain import attempt, failed, raised, same, show
 from pagedlab.kv.paper import BlockAllocator
 
 
@@ -50,7 +50,7 @@ def play(make: Any, case: dict) -> Any:
     try:
         allocator = make(case["num_blocks"])
     except Exception as error:
-        return {"raised": f"the error {type(error).__name__}: {error}"}
+        return failed(error)
     steps = []
     for name, *block in case["operations"]:
         if name == "share":
@@ -119,7 +119,9 @@ def _state(step: dict) -> str:
 def _only(*kinds: str) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
         difference = _difference(case, answer)
-        return difference[1] if difference and difference[0] in kinds else None
+        if difference is None or difference[0] not in kinds:
+            return None
+        return OfErrors(difference[1]) if difference[0] in ("made", "refused") else difference[1]
 
     return broken
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pagedlab.grading.part import Part, Property
+from pagedlab.grading.part import OfErrors, Part, Property
 from pagedlab.grading.plain import attempt, same, show
 from pagedlab.kv import cow
 from pagedlab.kv.paper import BlockAllocator
@@ -118,7 +118,9 @@ def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
 def _only(kind: str) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
         difference = _difference(case, answer)
-        return difference[1] if difference and difference[0] == kind else None
+        if difference is None or difference[0] != kind:
+            return None
+        return OfErrors(difference[1]) if kind == "refused" else difference[1]
 
     return broken
 

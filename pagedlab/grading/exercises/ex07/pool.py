@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import NOTHING_YET, attempt, raised, same, show
+from pagedlab.grading.part import OfErrors, Part, Property
+from pagedlab.grading.plain import NOTHING_YET, attempt, failed, raised, same, show
 from pagedlab.kv import BlockPool
 
 
@@ -75,7 +75,7 @@ def play(make: Any, case: dict) -> Any:
     try:
         pool = make(case["num_blocks"])
     except Exception as error:
-        return {"raised": f"the error {type(error).__name__}: {error}"[:200]}
+        return failed(error)
     letters = [letter for operation in case["operations"] for letter in "".join(operation[2:])]
     steps = []
     for operation in case["operations"]:
@@ -86,7 +86,7 @@ def play(make: Any, case: dict) -> Any:
         except ValueError:
             result = "ValueError"
         except Exception as error:
-            result = {"raised": f"the error {type(error).__name__}: {error}"[:200]}
+            result = failed(error)
         steps.append(
             {
                 "result": attempt(lambda value=result: value),
@@ -132,7 +132,9 @@ def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
 def _only(*kinds: str) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
         difference = _difference(case, answer)
-        return difference[1] if difference and difference[0] in kinds else None
+        if difference is None or difference[0] not in kinds:
+            return None
+        return OfErrors(difference[1]) if difference[0] == "made" or "refused" in difference[0] else difference[1]
 
     return broken
 
@@ -164,7 +166,7 @@ POOL = Part(
             _only("new names", "new found"),
             (
                 "Its new owner will write other tokens into it. What would a request find under the old name?",
-                "forget(block) takes the name away. In get_new_blocks is the moment.",
+                "At which moment is the old name still good, and at which no longer?",
             ),
         ),
         Property(
@@ -182,7 +184,7 @@ POOL = Part(
             _only("touch free"),
             (
                 "It is in use again. What if it stayed in the queue?",
-                "Only those with ref_cnt 0 are in the queue; the queue can remove them from the middle.",
+                "How do you tell, before you count it as yours, whether a block stands in the queue?",
             ),
         ),
         Property(
@@ -196,7 +198,7 @@ POOL = Part(
             (
                 "Nothing is lost when a block without a name is overwritten: let it be the next.",
                 "Is every block that you put into the queue without an owner?",
-                "Sort those without an owner into two lists, in the order given. Then one prepend_n and one append_n.",
+                "Each end gets its blocks in the order given: what does putting them in one by one do to that order?",
             ),
         ),
         Property("everything else stays as it was", _any, ("Change only what the text says.",)),

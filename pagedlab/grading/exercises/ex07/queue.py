@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import NOTHING_YET, attempt, is_int, raised, same, show
+from pagedlab.grading.part import OfErrors, Part, Property
+from pagedlab.grading.plain import NOTHING_YET, attempt, failed, is_int, raised, same, show
 from pagedlab.kv import FreeKVCacheBlockQueue, KVCacheBlock
 
 LONG, FEW_LOOKS, ENDLESS = 400, 16, 200_000
@@ -88,10 +88,8 @@ def play(make: Any, case: dict) -> Any:
     CountedBlock.looks = 0
     try:
         queue = make(list(blocks))
-    except NotImplementedError:
-        return {"raised": NOTHING_YET}
     except Exception as error:
-        return {"raised": f"the error {type(error).__name__}: {error}"[:200]}
+        return failed(error)
     steps = []
     for name, what in case["operations"]:
         CountedBlock.looks = 0
@@ -104,7 +102,7 @@ def play(make: Any, case: dict) -> Any:
         except NotImplementedError:
             return {"raised": NOTHING_YET}
         except Exception as error:
-            result = {"raised": f"the error {type(error).__name__}: {error}"[:200]}
+            result = failed(error)
         looks, CountedBlock.looks = CountedBlock.looks, 0
         queued = attempt(lambda: [block.block_id for block in queue.get_all_free_blocks()])
         count = attempt(lambda: queue.num_free_blocks)
@@ -138,7 +136,9 @@ def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
 def _only(kind: str) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
         difference = _difference(case, answer)
-        return difference[1] if difference and difference[0] == kind else None
+        if difference is None or difference[0] != kind:
+            return None
+        return OfErrors(difference[1]) if kind in ("made", "refused") else difference[1]
 
     return broken
 
@@ -168,8 +168,8 @@ QUEUE = Part(
             _only("popleft_n"),
             (
                 "The first block is head.next_free_block. popleft_n returns a list of blocks, even for one.",
-                "After the last one taken comes the new first one. Have both sides of that link been set?",
-                "Or was the queue wrong before? append_n made it: tail.prev_free_block and num_free_blocks, too.",
+                "After the last one taken comes the new first one. Does each of the two know of the other?",
+                "Or was the queue wrong before? append_n made it: follow it from the tail backwards, too.",
             ),
         ),
         Property(
@@ -177,7 +177,7 @@ QUEUE = Part(
             _only("remove"),
             (
                 "Draw three blocks and the links in both directions. Which two change when the middle one goes?",
-                "The one before gets a new next_free_block, the one behind a new prev_free_block.",
+                "Both neighbours still point at the block that went. And where does that one point, once it is out?",
             ),
         ),
         Property(
@@ -199,7 +199,7 @@ QUEUE = Part(
             _only("refused"),
             (
                 "To take more blocks than there are, and to remove one that is not in the queue.",
-                "popleft_n: count before you take. remove: links of None mean no queue, so set them when it leaves.",
+                "Look before you change anything. By what does a block show that it stands in no queue?",
             ),
         ),
         Property(
