@@ -18,6 +18,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from pagedlab.grading.notebook import SEED_LINE, Cell
+from pagedlab.grading.parsing import parse
 
 NBVAL_MARKS = {
     "NBVAL_SKIP",
@@ -109,7 +110,7 @@ def _without_magics(source: str, notes: list[str]) -> str:
         source = source[magic.end() :]
         magic = re.match(r"\s*%%(\w*)[^\n]*\n?", source)
     try:
-        ast.parse(source)
+        parse(source)
         return source
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pass
@@ -117,7 +118,7 @@ def _without_magics(source: str, notes: list[str]) -> str:
 
     try:
         turned = TransformerManager().transform_cell(source)
-        tree = ast.parse(turned)
+        tree = parse(turned)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return source  # wrong with and without magics: the learner is told where the code is run
     lines = turned.splitlines()

@@ -8,6 +8,7 @@ import symtable
 from collections.abc import Iterator
 
 from pagedlab.grading.notebook import Cell
+from pagedlab.grading.parsing import parse
 from pagedlab.grading.part import Part
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -27,7 +28,7 @@ def needed_cells(cells: list[Cell], part: Part) -> list[Cell]:
     for cell in reversed([cell for cell in cells[:check] if cell.kind == "code" and cell.role != "check"]):
         own = cell.role == "learner" and cell.part == part.name
         try:
-            tree, table = ast.parse(cell.source), symtable.symtable(cell.source, "cell", "exec")
+            tree, table = parse(cell.source), symtable.symtable(cell.source, "cell", "exec")
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             if own:  # the learner is to hear of it
                 chosen.append(cell)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pagedlab.grading.notebook import Cell, reference_cells
+from pagedlab.grading.parsing import parse
 from pagedlab.grading.part import Part, Verdict
 
 OURS = "pagedlab"
@@ -44,7 +45,7 @@ def rules(part: Part) -> Rules | None:
     for cell in cells:
         if cell.kind != "code":
             continue
-        tree = ast.parse(cell.source)
+        tree = parse(cell.source)
         for module, name, _ in imports(tree):
             modules.add(module)
             names.add(name)
@@ -95,13 +96,13 @@ def imports_the_grader(cells: list[Cell], part: Part) -> str | None:
         (module, name)
         for cell in reference_cells(part.name[:2]) or []
         if cell.kind == "code"
-        for module, name, _ in imports(ast.parse(cell.source))
+        for module, name, _ in imports(parse(cell.source))
     }
     for cell in cells:
         if cell.role not in ("learner", "added"):
             continue
         try:
-            tree = ast.parse(cell.source)
+            tree = parse(cell.source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         for module, name, _ in imports(tree):
