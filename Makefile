@@ -50,7 +50,7 @@ test: lint
 	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 2 --dist loadfile --durations=10 --nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks solutions
 
 test-quick: lint
-	$(RUN) -m pytest --durations=10 -m "not slow and not browser and not notebook" tests
+	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 2 --dist loadfile --durations=10 -m "not slow and not browser and not notebook" tests
 
 # After a change in solutions/; with EXERCISE_ARGS=--execute every solution is run first and its outputs are kept.
 exercises: env

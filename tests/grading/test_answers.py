@@ -9,6 +9,7 @@ from pagedlab.grading.part import EXERCISES, load_exercise
 FILES = sorted(MUTANTS.glob("*/*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", FILES, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_an_answer_loses_the_points_it_should_and_no_others(mutant, submission):
     result = grade(submission(answers_of(mutant), number=mutant.parent.name), with_nbval=False)

@@ -74,6 +74,7 @@ def lost(path):
     return {check.name for check in result.checks if not check.earned}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", WHILE_RUN)
 def test_a_cell_that(what, submission, quick_limits):
     started = time.monotonic()
@@ -81,6 +82,7 @@ def test_a_cell_that(what, submission, quick_limits):
     assert time.monotonic() - started < 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ANSWERS)
 def test_an_answer_that(what, submission, quick_limits):
     code = WRONG.replace("return (1, 1)", f"return {ANSWERS[what]}").replace("return 0", f"return {ANSWERS[what]}")

@@ -162,6 +162,7 @@ BORROWED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", sorted({part[:2] for part in BORROWED}))
 def test_what_is_answered_by_pagedlabs_own_code_or_by_the_graders_facts_gets_nothing(number, submission):
     exercise = load_exercise(number)

@@ -50,7 +50,7 @@ def test_no_thread_disturbs_another():
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="this system's Python has no such fault")
 def test_the_fault_is_real_and_this_test_sees_it():
-    assert refused(ast.parse) > 0
+    assert any(refused(ast.parse) for _ in range(10))
 
 
 def test_what_is_no_python_is_a_syntax_error():

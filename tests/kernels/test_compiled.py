@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow  # the compiler takes most of a minute where it has compiled nothing yet
 TARGETS = (75, 80, 90, 100, 120)
 
 

@@ -34,6 +34,7 @@ def small(tmp_path):
 WITHOUT_A_MODEL = [(name, part) for name, part in PARTS if name != "engine"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, part", WITHOUT_A_MODEL, ids=[name for name, _ in WITHOUT_A_MODEL])
 def test_every_part_of_the_check_runs_and_finds_nothing_wrong(name, part, tmp_path):
     report = gpu_check.Report(seconds=600)
