@@ -72,7 +72,10 @@ class FragmentationLab(Lab):
         self._furthest = self.position
         steps = {kind: len(trace.step_ends()) for kind, trace in traces.items()}
         means = {kind: self._mean(of) for kind, of in shares.items()}
-        self._chart = {kind: layout.chart(shares, counts, means, steps, max(1, self.num_steps), kind) for kind in KINDS}
+        columns = [(moment.step, column) for column, moment in enumerate(self.moments[1:])]
+        starts = list({step: column for step, column in reversed(columns)}.values())[::-1]
+        told = shares, counts, means, steps, starts, max(1, self.num_steps)
+        self._chart = {kind: layout.chart(*told, kind) for kind in KINDS}
         super().__init__()
 
     @property
@@ -117,7 +120,7 @@ class FragmentationLab(Lab):
             "next": words.next_button(after),
             "verdict": self._verdict(),
             "question": self._question(),
-            "say": " ".join([layout.title(self._scene()) + ".", words.story(strip)]),
+            "say": " ".join([layout.title(self._scene()).rstrip(".") + ".", words.story(strip)]),
             "over": "Everybody was served",
         }
 
@@ -167,7 +170,7 @@ class FragmentationLab(Lab):
         guess = self.predictions.get((self.selected, self.position + 1))
         if guess is not None:
             return f"You say slot {guess}. Go on and see."
-        return f"{who} comes in next. Where will its tokens begin? Click a free slot."
+        return words.question(self.strips[self.selected], self._at(self.position + 1)[self.selected], who)
 
     def _verdict(self) -> str:
         guess = self.predictions.get((self.selected, self.position))
@@ -198,12 +201,13 @@ class FragmentationLab(Lab):
     def _scene(self) -> layout.Scene:
         moment = self.moments[self.position]
         date = next(iter(self.traces.values())).header["date"][:10]
-        badge = "live · allocator only" if self.live else f"recorded · allocator only · {date}"
+        badge = "live · no model" if self.live else f"recorded · no model · {date}"
         guess = self.predictions.get((self.selected, self.position + 1))
         asking = self._comes_next() is not None
         return layout.Scene(
-            self.strips, moment, self.selected, self.position, self.num_steps, badge, self.live, asking, guess
-        )
+            self.strips, moment, self.selected, self.position, self.num_steps, badge, self.live,
+            self.moments[-1].step, asking, guess,
+        )  # fmt: skip
 
     def _strips_at(self, position: int) -> dict[str, StripState]:
         strips = {}

@@ -13,6 +13,7 @@ from pagedlab.viz import kernel_layout as layout
 from pagedlab.viz.kernel_layout import Scene, Walk
 from pagedlab.viz.labels import hues, names
 from pagedlab.viz.marks import Mark
+from pagedlab.viz.progress import Progress
 from pagedlab.viz.scene import badge
 from pagedlab.viz.widget import Lab
 
@@ -66,8 +67,6 @@ def recorded(trace: Trace) -> Walk:
 
 def watched(llm: Any, request_id: str | None = None, layer: int = 0) -> Walk:
     """Run the watched kernel; the numbers of every query head as plain data."""
-    from tqdm.auto import tqdm
-
     from pagedlab.attention.watched import TILE, watch
     from pagedlab.engine.last_query import last_query
 
@@ -77,9 +76,8 @@ def watched(llm: Any, request_id: str | None = None, layer: int = 0) -> Walk:
             raise PagedlabError("No request is in memory: add one and take a step first.")
     query, blocks, context = last_query(llm, request_id, layer)
     kv = llm.kv_pool.layer(layer)
-    with tqdm(total=1, desc="watched kernel", leave=False) as bar:
+    with Progress(None, "The watched kernel runs …"):
         seen = watch(query, kv, blocks, context, query.shape[-1] ** -0.5)
-        bar.update()
     key = kv.key
     ids = [*llm.requests]
     return Walk(

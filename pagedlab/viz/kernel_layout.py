@@ -5,19 +5,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pagedlab.viz.labels import fit, width
+from pagedlab.viz.labels import fit, plural, width
 from pagedlab.viz.marks import Mark
 from pagedlab.viz.pool_grid import pool_grid
 
 SIZE = (960.0, 500.0)
 LEFT, RIGHT = 24.0, 936.0
-CARDS = (104.0, 84.0, 58.0)  # top, width, height of the program's blocks
 ADDRESS = 400.0
-MEMORY = (24.0, 240.0, 912.0, 70.0)
-SOFTMAX_TOP, MOST_ROWS, OUTPUT = 344.0, 5, 24
+TABLE_TOP, ENTRY, ENTRIES = 122.0, (84.0, 40.0), 4  # the block table: an entry's size, how many in each of two rows
+MEMORY = (24.0, 246.0, 912.0, 70.0)
+SOFTMAX_TOP, MOST_ROWS, OUTPUT = 339.0, 5, 24
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,13 @@ def headline(scene: Scene) -> str:
         if scene.now is None:
             return f"{w.programs[scene.head]} reads {len(scene.span)} blocks"
         iteration, logical, physical = scene.now
-        return f"Iteration {iteration + 1} of {scene.span[-1][0] + 1}: logical block {logical} is block #{physical}"
+        return f"i={iteration} reads logical block {logical}: block #{physical}"
     if scene.now is None:
         return f"{w.name}'s newest token asks all {w.context} tokens: they lie in {len(scene.span)} blocks"
     iteration, logical, physical = scene.now
     first, last = scene.tokens(logical)
-    tokens = f"token {first} sits" if first == last else f"tokens {first} to {last} sit"
-    return f"Iteration {iteration + 1} of {len(w.rows[scene.head])}: {tokens} in block #{physical}"
+    tokens = f"token {first}" if first == last else f"tokens {first} to {last}"
+    return f"i={iteration} reads logical block {logical}: {tokens}, in block #{physical}"
 
 
 def title(scene: Scene) -> str:
@@ -115,7 +116,7 @@ def title(scene: Scene) -> str:
 
 def marks(scene: Scene) -> list[Mark]:
     numbers = [*_address(scene), *_softmax(scene)] if scene.walk.rows else list(_timeline(scene))
-    return [*_header(scene), *_heads(scene), *_program(scene), *_memory(scene), *numbers]
+    return [*_header(scene), *_heads(scene), *_table(scene), *_memory(scene), *numbers]
 
 
 def _header(scene: Scene) -> Iterator[Mark]:
@@ -131,14 +132,18 @@ def _heads(scene: Scene) -> Iterator[Mark]:
     w = scene.walk
     first = max(0, min(scene.head - 4, w.num_heads - 9))
     heads = range(first, min(first + 9, w.num_heads))
-    text = (
-        f"PROGRAM of {w.name}, layer {w.layer}, KV head {scene.kv_head}" if w.rows else w.programs[scene.head].upper()
-    )
+    text = f"PROGRAM of {w.name}, layer {w.layer}" if w.rows else w.programs[scene.head].upper()
     yield Mark("program.title", (LEFT, 66), "text s11 bold soft", text)
+    if w.rows:
+        served = f"KV head {scene.kv_head}, which query head {scene.head} reads"
+        if w.group > 1:
+            of = scene.kv_head * w.group
+            served = f"KV head {scene.kv_head}, for query heads {of} to {of + w.group - 1}"
+        yield Mark("program.head", (LEFT + width(text, 11, bold=True) + 10, 66), "text s11 soft", served)
     x = LEFT
     if (clock := w.clocks[scene.kv_head]) is not None:
         text = f"ran on SM {clock[0]}, from {clock[1]:,} to {clock[2]:,} ns"
-        yield Mark("program.clock", (LEFT, CARDS[0] + CARDS[2] + 18), "text s11 soft", text)
+        yield Mark("program.clock", (ADDRESS, TABLE_TOP + 2 * ENTRY[1] + 12), "text s11 soft", text)
     yield Mark("heads.title", (x, 90), "text s11 soft", "query head" if w.rows else "program")
     x += 72
     for head in heads:
@@ -149,29 +154,37 @@ def _heads(scene: Scene) -> Iterator[Mark]:
         x += 28
 
 
-def _program(scene: Scene) -> Iterator[Mark]:
-    """The blocks read last, in order."""
-    top, w, h = CARDS
-    read = min(scene.read, len(scene.span))
-    first = max(0, read - 4)
-    for place, i in enumerate(range(first, read)):
+def _table(scene: Scene) -> Iterator[Mark]:
+    """The block table: what was read, what is read now, and what will be. Where it is long, eight entries around."""
+    w, h = ENTRY
+    read, most = min(scene.read, len(scene.span)), 2 * ENTRIES
+    yield Mark("table.title", (LEFT, 114), "text s11 bold soft", "BLOCK TABLE")
+    yield Mark("table.what", (LEFT + 90, 114), "text s11 soft", "logical → physical, tokens in it")
+    first = 0
+    if len(scene.span) > most:
+        last_rows = ENTRIES * (math.ceil(len(scene.span) / ENTRIES) - 2)
+        first = max(0, min(ENTRIES * ((read - 2) // ENTRIES), last_rows)) if read >= most else 0
+        shown = f"{first} to {min(first + most, len(scene.span)) - 1} of {len(scene.span)}"
+        yield Mark("table.shown", (LEFT + ENTRIES * (w + 8) - 8, 114), "text s11 soft end", shown)
+    for place, i in enumerate(range(first, min(first + most, len(scene.span)))):
         iteration, logical, physical = scene.span[i]
-        x, now = LEFT + place * (w + 8), i == read - 1
-        id, hue = f"program.{i}", f"c{scene.walk.hue}"
-        yield Mark(id, (x, top, w, h), f"card owned {hue}{' mine' if now else ''}", tip=_tip(scene, i))
-        yield Mark(f"{id}.i", (x + 8, top + 18), "text mono s10 soft", f"i={iteration}")
-        yield Mark(f"{id}.p", (x + w - 8, top + 18), "text mono s13 bold end", f"#{physical}")
-        yield Mark(f"{id}.l", (x + 8, top + 34), "text s10 soft", f"logical {logical}")
-        yield from _slots(scene, id, logical, (x + 8, top + 40, w - 16, 11), now)
-    if first:
-        yield Mark("program.before", (LEFT + 4 * (w + 8) - 8, 66), "text s10 soft end", f"{first} read before")
-    if not scene.read:
-        yield Mark("program.none", (LEFT, top + 34), "text s13 soft", "Nothing read yet.")
+        x, y, now = LEFT + place % ENTRIES * (w + 8), TABLE_TOP + place // ENTRIES * (h + 5), i == read - 1
+        id, hue = f"entry.{i}", f"c{scene.walk.hue}"
+        begin, end = scene.tokens(logical)
+        cls = f"card owned {hue}{' mine' if now else ''}" if i < read else "card"
+        yield Mark(id, (x, y, w, h), cls, tip=_tip(scene, i))
+        soft = "" if i < read else " soft"
+        entry = fit(f"{logical} → #{physical}", w - 12, 12, mono=True)
+        yield Mark(f"{id}.p", (x + 7, y + 16), f"text mono s12{' bold' if now else ''}{soft}", entry)
+        yield Mark(f"{id}.i", (x + 7, y + 32), "text mono s10 soft", f"i={iteration}")
+        full = f"{end - begin + 1}/{scene.walk.block_size}"
+        yield Mark(f"{id}.full", (x + w - 7, y + 32), "text mono s10 soft end", full)
 
 
 def _tip(scene: Scene, i: int) -> str:
     iteration, logical, physical = scene.span[i]
-    return f"Read {i + 1}: iteration {iteration}, logical block {logical}, physical block #{physical}"
+    read = "read" if i < scene.read else "to be read"
+    return f"Logical block {logical} is physical block #{physical}, {read} in iteration i={iteration}"
 
 
 def _slots(scene: Scene, id: str, logical: int, box: tuple[float, float, float, float], now: bool) -> Iterator[Mark]:
@@ -187,9 +200,11 @@ def _slots(scene: Scene, id: str, logical: int, box: tuple[float, float, float, 
         if filled < size:
             yield Mark(f"{id}.rest", (x + w * filled / size, y, w - w * filled / size, h), f"cell sharp hatched {hue}")
         return
-    for o in range(size):
-        what = f"cell sharp{dim} {hue}" if o < filled else f"cell sharp hatched {hue}"
-        yield Mark(f"{id}.s{o}", (x + o * pitch, y, pitch - gap, h), what)
+    for o in range(filled):
+        yield Mark(f"{id}.s{o}", (x + o * pitch, y, pitch - gap, h), f"cell sharp{dim} {hue}")
+    if filled < size:  # in one piece: hatched slots this narrow cannot be told apart
+        rest = (size - filled) * pitch - gap
+        yield Mark(f"{id}.rest", (x + filled * pitch, y, rest, h), f"cell sharp hatched {hue}")
 
 
 def address(scene: Scene) -> list[tuple[str, str, str]]:
@@ -197,11 +212,14 @@ def address(scene: Scene) -> list[tuple[str, str, str]]:
     w = scene.walk
     _, logical, physical = scene.now
     block, token, head = w.strides
+    heads = len(w.spans)
+    of_block = f" ({w.block_size} × {token:,})" if w.block_size * token == block else ""
+    of_token = f" ({plural(heads, 'head')} × {head:,})" if heads * head == token else ""
     element = physical * block + scene.kv_head * head
     return [
         ("physical_block_number", f"block_table[{logical}]", str(physical)),
-        ("× stride of a block", f"{physical} × {block:,}", f"{physical * block:,}"),
-        ("+ physical_block_offset × stride", f"0 × {token:,}", "0"),
+        ("× stride of a block", f"{physical} × {block:,}{of_block}", f"{physical * block:,}"),
+        ("+ physical_block_offset × stride", f"0 × {token:,}{of_token}", "0"),
         ("+ KV head × stride of a head", f"{scene.kv_head} × {head:,}", f"{scene.kv_head * head:,}"),
         ("= element", "", f"{element:,}"),
         ("byte address", f"{w.base:#x} + {element:,} × {w.element}", f"{w.base + element * w.element:#x}"),
@@ -214,7 +232,8 @@ def _address(scene: Scene) -> Iterator[Mark]:
         yield Mark("address.none", (ADDRESS, 96), "text s13 soft", "The first block's comes with the first read.")
         return
     first, _ = scene.tokens(scene.now[1])
-    yield Mark("address.what", (ADDRESS + 104, 66), "text s11 soft", f"token {first}, the first of this block")
+    what = f"token {first}, the first of this block; V's the same way"
+    yield Mark("address.what", (ADDRESS + 104, 66), "text s11 soft", what)
     for i, (what, how, number) in enumerate(address(scene)):
         y, loud = 88 + i * 20 + (4 if i >= 4 else 0), " bold" if i >= 4 else ""
         hue = f" hue c{scene.walk.hue}" if i >= 4 else ""
@@ -227,15 +246,18 @@ def _address(scene: Scene) -> Iterator[Mark]:
 def _memory(scene: Scene) -> Iterator[Mark]:
     """The pool, and in which order it is read."""
     w = scene.walk
-    yield Mark("memory.title", (LEFT, 228), "text s11 bold soft", "MEMORY")
-    yield Mark("memory.what", (LEFT + 66, 228), "text s11 soft", "in the order read")
+    yield Mark("memory.title", (LEFT, 235), "text s11 bold soft", "MEMORY")
     grid = pool_grid(w.num_blocks, MEMORY)
+    discs, numbers = grid.width >= 44 and grid.height >= 40, grid.width >= 30 and grid.height >= 20
+    what = "those read are framed" if numbers else "in those read, their logical block"
+    what = "in a disc, the logical block; hatched slots are empty" if discs else what
     order = {physical: i for i, (_, _, physical) in enumerate(scene.span[: scene.read])}
     if grid.per_cell > 1:
         read = " → ".join(f"#{p}" for p in list(order)[-12:])
         text = f"{w.num_blocks:,} blocks are too many to draw; read last: {read or 'none'}"
-        yield Mark("memory.many", (LEFT, 262), "text s12", text)
+        yield Mark("memory.many", (LEFT, 268), "text s12", text)
         return
+    yield Mark("memory.what", (LEFT + 66, 235), "text s11 soft", f"blocks in the order of their addresses; {what}")
     for block in range(w.num_blocks):
         x, y, bw, bh = grid.place(block)
         i = order.get(block)
@@ -243,16 +265,16 @@ def _memory(scene: Scene) -> Iterator[Mark]:
         hue = f"c{w.hue}"
         cls = "card null" if block == 0 else "card" if i is None else f"card owned {hue}{' mine' if now else ''}"
         tiny = "" if grid.tier == "detail" else " tiny"
-        tip = f"Block #{block}" + ("" if i is None else f", read {i + 1}")
+        tip = f"Block #{block}" if i is None else _tip(scene, i)
         yield Mark(f"block.{block}", (x, y, bw, bh), f"{cls}{tiny} askable", tip=tip)
-        if bw >= 30 and bh >= 20:
+        if numbers:
             bold = "bold" if i is not None else "soft"
             yield Mark(f"block.{block}.n", (x + 6, y + 14), f"text mono s10 {bold}", f"#{block}")
         elif i is not None and bw >= 12:
-            yield Mark(f"block.{block}.n", (x + bw / 2, y + bh / 2 + 3), "text mono s8 bold mid", str(i + 1))
-        if i is not None and bw >= 44 and bh >= 40:
+            yield Mark(f"block.{block}.n", (x + bw / 2, y + bh / 2 + 3), "text mono s8 bold mid", str(scene.span[i][1]))
+        if i is not None and discs:
             yield Mark(f"block.{block}.disc", (x + bw - 26, y + 4, 22, 16), f"card disc {hue}")
-            yield Mark(f"block.{block}.order", (x + bw - 15, y + 16), "text s10 bold mid on", str(i + 1))
+            yield Mark(f"block.{block}.order", (x + bw - 15, y + 16), "text s10 bold mid on", str(scene.span[i][1]))
             yield from _slots(scene, f"block.{block}", scene.span[i][1], (x + 6, y + bh - 18, bw - 12, 11), now)
         if scene.guess == block:
             yield Mark("guess", (x - 3, y - 3, bw + 6, bh + 6), "over guess")
@@ -289,12 +311,16 @@ def _softmax(scene: Scene) -> Iterator[Mark]:
     w = scene.walk
     y = SOFTMAX_TOP
     yield Mark("softmax.title", (LEFT, y), "text s11 bold soft", "ONLINE SOFTMAX")
-    what = f"an iteration: {w.tile} tokens; computed again in torch, off the kernel's result by {w.difference:.0e}"
-    yield Mark("softmax.what", (LEFT + 132, y), "text s11 soft", what)
-    columns = ((84.0, "largest score"), (230.0, "running max m"), (370.0, "rescale e^(m before − m)"), (560.0, "sum l"),
-               (664.0, f"output so far, {min(OUTPUT, len(w.rows[0][0][4]))} numbers"))  # fmt: skip
-    for x, text in columns:
-        yield Mark(f"softmax.{text}", (x, y + 20), "text s10 soft", text)
+    what = "torch's numbers, as the kernel keeps its own in registers; both outputs are the same to within "
+    yield Mark("softmax.what", (LEFT + 132, y), "text s11 soft", what + _small(w.difference))
+    done, size = scene.num_rows == len(w.rows[scene.head]), len(w.rows[0][0][4])
+    output = f"output{'' if done else ' so far'} (÷ l): {min(OUTPUT, size)} of {size} numbers"
+    columns = ((84.0, "largest score"), (230.0, "running max m"), (370.0, "rescale e^(m before − m)"), (560.0, "sum l"))
+    for x, text in (*columns, (664.0, output)):
+        yield Mark(f"softmax.{'output' if text == output else text}", (x, y + 20), "text s10 soft", text)
+    largest_number = max((abs(v) for row in w.rows[scene.head] for v in row[4][:OUTPUT]), default=0.0) or 1.0
+    scale = f"full height: over {largest_number / 2:.2g}, each step lower half of that; below the middle: negative"
+    yield Mark("softmax.scale", (RIGHT, y + 20 + 130), "text s10 soft end", scale)
     rows = scene.rows
     first = max(0, len(rows) - MOST_ROWS)
     for place, i in enumerate(range(first, len(rows))):
@@ -304,20 +330,30 @@ def _softmax(scene: Scene) -> Iterator[Mark]:
         if last:
             yield Mark("softmax.now", (LEFT - 8, top - 15, RIGHT - LEFT + 16, 22), f"card owned c{w.hue}")
         yield Mark(f"{id}.i", (LEFT, top), f"text mono s11{bold}", f"i={i}")
-        values = (f"{max(scores):.3f} of {len(scores)}", f"{largest:.3f}", "–" if rescale is None else f"{rescale:.3f}",
+        most = f"{max(scores):.3f} ({plural(len(scores), 'score')})"
+        values = (most, f"{largest:.3f}", "–" if rescale is None else f"{rescale:.3f}",
                   f"{total:.3f}")  # fmt: skip
         for (x, text), value in zip(columns, values, strict=False):
             yield Mark(f"{id}.{text}", (x, top), f"text mono s11{bold}", value)
-        yield from _output(id, output, (664.0, top - 11), w.hue)
+        yield from _output(id, output, largest_number, (664.0, top - 11), w.hue)
     waiting = len(w.rows[scene.head]) - len(rows)
-    if waiting:
-        text = "the tile's scores come when all its blocks are read" if scene.read else "nothing yet"
+    if waiting and (w.block_size < w.tile or not scene.read):  # else the next block brings it
+        text = f"the next row comes when its {w.tile} tokens are read" if scene.read else "nothing yet"
         yield Mark("softmax.wait", (LEFT, y + 40 + len(rows[first:]) * 22), "text s11 soft", text)
 
 
-def _output(id: str, output: Sequence[float], at: tuple[float, float], hue: int) -> Iterator[Mark]:
-    """The first numbers of the weighted mean of V: the larger, the stronger."""
-    largest = max(map(abs, output)) or 1.0
+def _small(number: float) -> str:
+    """A difference of 1.04e-07 as 0.0000001: nobody has to know what e-07 means."""
+    return "0" if number == 0 else f"{number:.{min(12, max(1, -math.floor(math.log10(number))))}f}"
+
+
+def _output(id: str, output: Sequence[float], largest: float, at: tuple[float, float], hue: int) -> Iterator[Mark]:
+    """The first numbers of the weighted mean of V, up from the middle or down: five heights, each twice the one before,
+    because a few numbers are far larger than the others. ``largest``: in all rows of this head."""
+    x, middle = at[0], at[1] + 8
+    yield Mark(f"{id}.zero", (x, middle - 0.4, 11.2 * min(OUTPUT, len(output)) - 1.8, 0.8), "cell sharp ghost")
     for d, value in enumerate(output[:OUTPUT]):
-        level = min(4, int(5 * abs(value) / largest))
-        yield Mark(f"{id}.o{d}", (at[0] + d * 11.2, at[1], 9.4, 14), f"cell sharp level{level} c{hue}")
+        level = 4 - int(min(4, math.log2(largest / abs(value)))) if value else 0
+        high = 1.6 * (level + 1)
+        place = (x + d * 11.2, middle - high if value >= 0 else middle, 9.4, high)
+        yield Mark(f"{id}.o{d}", place, f"cell sharp c{hue}")

@@ -7,8 +7,6 @@ Each "Run" is the real engine serving the same workload, with a fraction of the 
 from __future__ import annotations
 
 import html
-import sys
-import time
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
@@ -16,12 +14,13 @@ from typing import Any
 
 import ipywidgets
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import PagedlabError, whole
 from pagedlab.viz import knobs_layout as layout
 from pagedlab.viz.export import save_html
 from pagedlab.viz.knobs_run import FRACTION, MEASURES, KnobRun, checked_load, run_knobs, workload
 from pagedlab.viz.lab import MemoryMap
 from pagedlab.viz.marks import Mark
+from pagedlab.viz.progress import Progress
 from pagedlab.viz.scene import badge
 from pagedlab.viz.widget import Lab, Strip
 
@@ -95,7 +94,7 @@ class KnobBoard(Lab):
         return f"Knobs. {told}{layout.verdict(run)}"
 
     def words(self) -> dict[str, str]:
-        return {"next": "Next run", "verdict": "", "over": "Change a knob and run"}
+        return {"next": "Next run", "verdict": "", "over": "No later run"}
 
     def text(self) -> str:
         """The runs for a terminal."""
@@ -114,12 +113,23 @@ class KnobBoard(Lab):
 
 
 class RunMap(MemoryMap):
-    """A memory map that can be given another run."""
+    """A memory map of a run, which can be given another."""
+
+    def __init__(self, run: KnobRun) -> None:
+        self._run = run
+        super().__init__(driver_of(run))
 
     def show_run(self, run: KnobRun) -> None:
-        self._other = driver_of(run)
+        self._run, self._other = run, driver_of(run)
         self.other_run()
         self._other = None
+
+    def words(self) -> dict[str, str]:
+        """Where it opens, it says why there."""
+        words, run = super().words(), self._run
+        if self.position == run.opening and self.driver.trace is run.llm.trace and not words["verdict"]:
+            words["verdict"] = f"Step {run.opening}: {run.why}."
+        return words
 
 
 def driver_of(run: KnobRun) -> Any:
@@ -135,15 +145,11 @@ class KnobsLab(ipywidgets.VBox):
     """The lab. ``run(…)`` does what the button does; ``runs`` are those that are kept, ``board`` the picture of them,
     ``map`` the memory map of the chosen one (None where nothing ran)."""
 
-    def __init__(
-        self, card: str, model: str, *, fraction: int, load: Any, held: Any, values: dict[str, Any]
-    ) -> None:
+    def __init__(self, card: str, model: str, *, fraction: int, load: Any, held: Any, values: dict[str, Any]) -> None:
         from pagedlab.engine import LLM
         from pagedlab.engine.cards import CARDS, HERE, MODELS
 
-        if isinstance(fraction, bool) or not isinstance(fraction, int) or fraction < 1:
-            raise PagedlabError(f"fraction is {fraction!r}; it must be a whole number of at least 1.")
-        self.fraction, self.held = fraction, held
+        self.fraction, self.held = whole(fraction, "fraction", 1), held
         self.load = workload() if load is None else checked_load(load)
         self._plan(card, model, values)  # refuses what makes no sense, before anything is loaded
         self._base = LLM("tiny-random", device="cpu", num_gpu_blocks_override=2)
@@ -156,6 +162,7 @@ class KnobsLab(ipywidgets.VBox):
         self._below = ipywidgets.VBox([])
         self.run(**values)
         super().__init__([*self._controls, self.board, self._below])
+        self.add_class("pagedlab-controls")
 
     # -------------------------------------------------------------------------------------------- for Python
 
@@ -328,52 +335,28 @@ class KnobsLab(ipywidgets.VBox):
             self._below.children = ()
             return
         if self.map is None:
-            self.map = RunMap(driver_of(run))
+            self.map = RunMap(run)
         elif self.map.driver.trace is not run.llm.trace:
             self.map.show_run(run)
         self._below.children = (self.map,)
 
 
 class _Progress:
-    """A bar in the lab; and for what takes longer than a second before there is a lab to see (``alone``), one in the
-    notebook's cell, which goes when the run is over, or in the terminal."""
+    """A bar in the lab; and before there is a lab to see (``alone``), one in the cell or in the terminal."""
 
     def __init__(self, bar: Any, total: int, alone: bool) -> None:
-        from IPython import get_ipython
-        from tqdm import tqdm
-
-        in_notebook = hasattr(get_ipython(), "kernel")
-        self._bar, self._total = bar, total
-        self._in_cell = alone and in_notebook
-        self._handle: Any = None  # of what stands in the cell
-        self._terminal = tqdm(
-            total=total, unit="request", desc="knobs", delay=1.0, leave=False, file=sys.stderr, disable=in_notebook
-        )
+        self._bar, self._outside = bar, Progress(total, "knobs", "request", cell=alone)
 
     def __enter__(self) -> Callable[[int, int], None]:
-        self._started = time.monotonic()
         self._bar.value = 0
         self._bar.layout.visibility = "visible"
+        self._outside.__enter__()
         return self._step
 
     def _step(self, done: int, _: int) -> None:
-        if done == self._bar.value:
-            return
-        self._terminal.update(done - self._bar.value)
         self._bar.value = done
-        if self._in_cell and time.monotonic() - self._started > 1:
-            self._write(f'<progress max="{self._total}" value="{done}"></progress> {done} of {self._total} requests')
+        self._outside.reach(done)
 
-    def _write(self, text: str) -> None:
-        from IPython.display import display
-
-        if self._handle is None:
-            self._handle = display({"text/html": text}, raw=True, display_id=True)
-        else:
-            self._handle.update({"text/html": text}, raw=True)
-
-    def __exit__(self, *_: Any) -> None:
-        self._terminal.close()
+    def __exit__(self, *error: Any) -> None:
+        self._outside.__exit__(*error)
         self._bar.layout.visibility = "hidden"
-        if self._handle is not None:
-            self._write("")

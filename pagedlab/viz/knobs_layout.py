@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pagedlab.viz.knobs_run import KNOBS, MEASURES, KnobRun
-from pagedlab.viz.labels import fit, number, plural, width
+from pagedlab.viz.knobs_run import KNOBS, MAX_NUM_BATCHED_TOKENS, MEASURES, KnobRun
+from pagedlab.viz.labels import first_that_fits, fit, number, plural, width
 from pagedlab.viz.marks import Mark
 
-SIZE = (960.0, 430.0)
+SIZE = (960.0, 488.0)
 LEFT, RIGHT = 24.0, 936.0
 BAR = (106.0, 34.0)  # of the card's memory: top and height
 SHORT = {
@@ -19,8 +19,9 @@ SHORT = {
 }
 COLUMNS = 8  # runs that are kept
 TABLE_LEFT = 216.0
-ROWS, ROW = 258.0, 33.0  # the first measure's baseline, and the distance of the next
-STRIP = (214.0, 416.0)  # top and bottom of the columns
+BETTER = {"concurrency": "↑", "preemptions": "↓", "computed": "↓", "waste": "↓", "table": "↓"}
+ROWS, ROW = 282.0, 33.0  # the first measure's baseline, and the distance of the next
+STRIP = (238.0, 440.0)  # top and bottom of the columns
 GIB = 1 << 30
 
 
@@ -49,7 +50,7 @@ def verdict(run: KnobRun | None) -> str:
         return run.said.split(":")[0] + "." if run.plan.outcome != "fits" else "The pool is too small for one request."
     m = run.measured
     times = f"{number(int(m['preemptions']))} preemption{'' if m['preemptions'] == 1 else 's'}"
-    return f"{m['concurrency']:.1f} requests at a time, {times}."
+    return f"{m['concurrency']:.1f} requests at once, {times}."
 
 
 def value(measure: str, amount: float) -> str:
@@ -61,7 +62,7 @@ def value(measure: str, amount: float) -> str:
 def marks(run: KnobRun | None, badge: str, num_requests: int) -> list[Mark]:
     out = list(_head(run, badge))
     if run is not None:
-        out += [*_card(run), *_scale(run, num_requests), *_column(run)]
+        out += [*_card(run), *_scale(run, num_requests), *_column(run), *_under(run)]
     return out
 
 
@@ -85,9 +86,9 @@ def _card(run: KnobRun) -> Iterator[Mark]:
     """The card's memory as one bar, and the sum in words."""
     plan, (top, height) = run.plan, BAR
     b, g = plan.budget, plan.held
-    yield Mark("card.title", (LEFT, top - 12), "text s11 bold soft", "THE CARD'S MEMORY")
-    where = f"{plan.card}, {b.card / GIB:.1f} GiB · {plan.model} · computed, nothing of it is measured"
-    yield Mark("card.what", (LEFT + 140, top - 12), "text s11 soft", where)
+    yield Mark("card.title", (LEFT, top - 12), "text s11 bold", "COMPUTED")
+    where = f"for {plan.card}, {b.card / GIB:.1f} GiB, and {plan.model}: a sum, nothing ran there"
+    yield Mark("card.what", (LEFT + 84, top - 12), "text s11 soft", where)
     parts = [
         ("others", "other programs", g.others * GIB, "card null tiny"),
         ("context", "context", g.context * GIB, "card null tiny"),
@@ -139,36 +140,59 @@ def _card(run: KnobRun) -> Iterator[Mark]:
     side = "end" if allowed > RIGHT - width(share, 10) else "mid"
     yield Mark("card.share", place, f"text s10 bold {side}", share)
     fits = plan.outcome == "fits"
-    said = fit(_sum(run), RIGHT - LEFT, 11, bold=not fits)
+    said = first_that_fits(_sums(run), RIGHT - LEFT, 11, bold=not fits)
     yield Mark("card.sum", (LEFT, top + height + 32), "text s11" if fits else "text s11 alarm bold", said)
 
 
-def _sum(run: KnobRun) -> str:
-    """The pool's size, worked out in words."""
+def _sums(run: KnobRun) -> list[str]:
+    """The pool's size, worked out in words; and in fewer. With two decimals, so that the sum is right as it stands."""
     plan = run.plan
     b, g = plan.budget, plan.held
     if plan.outcome != "fits":
-        return run.said
-    return (
-        f"{run.knobs['gpu_memory_utilization']:g} × {b.card / GIB:.1f} − {b.weights / GIB:.1f} weights − "
-        f"{b.activations / GIB:.1f} activations − {g.context + g.graphs:.1f} context and graphs = "
-        f"{b.pool / GIB:.1f} GiB = {b.num_blocks:,} blocks = {plan.num_tokens:,} tokens"
+        return [run.said]
+    worked_out = (
+        f"{run.knobs['gpu_memory_utilization']:g} × {b.card / GIB:.2f} − {b.weights / GIB:.2f} weights − "
+        f"{b.activations / GIB:.2f} activations − {g.context + g.graphs:.2f} context and graphs"
     )
+    tokens = f"{b.num_blocks - 1:,} × {plan.block_size} = {plan.num_tokens:,} tokens"
+    return [
+        f"{worked_out} = {b.pool / GIB:.2f} GiB: {b.num_blocks:,} blocks, {but}{tokens}"
+        for but in ("one is the null block: ", "without #0 ")
+    ]
 
 
 def _scale(run: KnobRun, num_requests: int) -> Iterator[Mark]:
-    y = STRIP[0] - 22
-    yield Mark("scale.title", (LEFT, y), "text s11 bold soft", "RUNS")
-    if not run.config:
-        text = "nothing ran with these knobs"
-    else:
-        c = run.config
-        text = (
-            f"measured, on 1/{run.fraction} of it: {c['num_gpu_blocks_override']:,} blocks, at most "
-            f"{plural(c['max_num_seqs'], 'sequence')}, {c['max_num_batched_tokens']} tokens a step, "
-            f"{num_requests} of {num_requests * run.fraction} requests; tiny-random model"
-        )
-    yield Mark("scale.what", (LEFT + 48, y), "text s11 soft", fit(text, RIGHT - LEFT - 48, 11))
+    """What this machine serves of it: every figure divided by one number."""
+    y, n, c = STRIP[0] - 34, run.fraction, run.config
+    yield Mark("scale.rule", (LEFT, y - 17, RIGHT - LEFT, 1), "card track")
+    yield Mark("scale.title", (LEFT, y), "text s11 bold", "MEASURED")
+    if not c:
+        yield Mark("scale.what", (LEFT + 84, y), "text s11 soft", "nothing ran with these knobs")
+        return
+    what = f"real runs of this engine with 1/{n} of it, on a tiny random model: its text means nothing"
+    yield Mark("scale.what", (LEFT + 84, y), "text s11 soft", what)
+    asked = run.knobs["max_num_seqs"]
+    parts = [
+        f"{c['num_gpu_blocks_override']:,} blocks ({run.plan.budget.num_blocks:,} ÷ {n}), one is the null block",
+        f"at most {c['max_num_seqs']:,} at once ({asked:,} ÷ {n})",
+        f"{c['max_num_batched_tokens']:,} tokens a step ({MAX_NUM_BATCHED_TOKENS:,} ÷ {n})",
+        f"{plural(num_requests, 'request')} ({num_requests * n:,} ÷ {n})",
+    ]
+    yield Mark("scale.parts", (LEFT, y + 18), "text s11 soft", fit(" · ".join(parts), RIGHT - LEFT, 11))
+
+
+def _under(run: KnobRun) -> Iterator[Mark]:
+    """Under the columns: why as many tokens were computed, and what the memory map below shows."""
+    if not run.ran:
+        return
+    m = run.measured
+    text = f"{m['needed']:,} tokens of all requests"
+    text += f" − {m['found']:,} found in the prefix cache" if m["found"] else ""
+    text += f" + {m['again']:,} lost to preemption" if m["again"] else ""
+    yield Mark("under.computed", (LEFT, STRIP[1] + 19), "text s11 soft", f"{text} = {m['computed']:,} computed")
+    yield Mark("under.title", (LEFT, STRIP[1] + 37), "text s11 bold", "BELOW")
+    text = f"the memory of run {run.number}, opened at step {run.opening} of {run.steps}: {run.why}"
+    yield Mark("under.what", (LEFT + 84, STRIP[1] + 37), "text s11 soft", text)
 
 
 def _column(run: KnobRun) -> Iterator[Mark]:
@@ -180,9 +204,13 @@ def _column(run: KnobRun) -> Iterator[Mark]:
 
 def strip_marks(runs: Sequence[KnobRun]) -> list[Mark]:
     """The runs, a column each: what was changed, and a bar for each measure. Bars of a row have one scale."""
-    out = []
-    for i, (name, unit) in enumerate(MEASURES.values()):
+    out = [Mark("scales", (LEFT, STRIP[0] + 14), "text s8 soft", "bars: each row has a scale of its own")]
+    if len(runs) > 1:
+        out.append(Mark("beside", (LEFT, STRIP[0] + 26), "text s9 soft", f"what differs from run {runs[0].number}"))
+    for i, (measure, (name, unit)) in enumerate(MEASURES.items()):
         y = ROWS + i * ROW
+        better = f"{BETTER[measure]} better"
+        out.append(Mark(f"row.{i}.better", (TABLE_LEFT - 14, y + 4), "text s8 soft end", better))
         out.append(Mark(f"row.{i}", (LEFT, y + 4), "text s11 bold", name))
         out.append(Mark(f"row.{i}.unit", (LEFT, y + 17), "text s8 soft", unit))
         out.append(Mark(f"row.{i}.line", (LEFT, y - 11, RIGHT - LEFT, 1), "card track"))
@@ -210,4 +238,3 @@ def strip_marks(runs: Sequence[KnobRun]) -> list[Mark]:
             if w:
                 out.append(Mark(f"{id}.{measure}.bar", (x, y + 9, w, 6), "cell sharp c0"))
     return out
-

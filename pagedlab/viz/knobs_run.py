@@ -24,14 +24,14 @@ MEASURES = {
     "concurrency": ("running at once", "requests, mean of all steps"),
     "preemptions": ("preemptions", "how often somebody made room"),
     "computed": ("tokens computed", "all that went through the model"),
-    "waste": ("waste", "% of the slots held, not written"),
+    "waste": ("waste", "% empty of slots held, shared once"),
     "table": ("table length", "entries of a request, mean"),
 }
 
 
 def workload(num_requests: int = 20, seed: int = 9, answers: tuple[int, int] = (40, 120)) -> list[tuple[str, int]]:
     """(prompt, output tokens): questions of 16 to 64 tokens behind one system prompt, answers of ``answers``."""
-    random = Random(seed)
+    random = Random(whole(seed, "seed"))
     return [
         (SYSTEM + (WORDS * 2)[random.randrange(90) :][: random.randint(16, 64)], random.randint(*answers))
         for _ in range(num_requests)
@@ -67,6 +67,7 @@ class KnobRun:
     measured: dict[str, float] = field(default_factory=dict)
     steps: int = 0
     opening: int = 1  # the step to look at first
+    why: str = ""  # that one
     said: str = ""
     column: int = 1  # its place among the runs that are kept
 
@@ -128,18 +129,22 @@ def run_knobs(
     run.llm = llm
     run.steps = llm.step_count
     run.measured, run.opening = measure(llm.trace)
+    run.why = "the first preemption" if run.measured["preemptions"] else "no other holds more blocks"
     return run
 
 
 def measure(trace: Trace) -> tuple[dict[str, float], int]:
     """The figures of a run (see ``MEASURES``), and the step to look at first: that of the first preemption, else the
-    one in which most slots are held. Each step is looked at when its tokens are written and nobody has left yet."""
+    one in which most slots are held. Each step is looked at when its tokens are written and nobody has left yet.
+
+    Besides, what the tokens computed are made of: all that are in memory at some time ("needed"), without those that
+    were "found" in the prefix cache, and "again" those that a preemption threw away."""
     state = MemoryState.of(trace.header["config"])
     size, ends = state.block_size, (ev.TokenSampled, ev.StepEnded)
     running: list[int] = []
     waste: list[float] = []
     tables: list[float] = []
-    preemptions = computed = 0
+    preemptions = computed = found = again = 0
     first: int | None = None
     fullest, most, seen = 1, -1, 0
     for event in trace.events:
@@ -157,10 +162,13 @@ def measure(trace: Trace) -> tuple[dict[str, float], int]:
                 waste.append(unused / (len(held) * size))
             if len(held) > most:
                 most, fullest = len(held), state.step
+        if isinstance(event, ev.RequestPreempted):
+            again += state.requests[event.request_id].num_computed_tokens
         state.apply(event)
         if isinstance(event, ev.RequestPreempted):
             preemptions += 1
             first = first or state.step
+        found += isinstance(event, ev.BlockTouched) * size
         computed += isinstance(event, ev.SlotWritten)
     figures = {
         "concurrency": sum(running) / max(1, len(running)),
@@ -168,5 +176,8 @@ def measure(trace: Trace) -> tuple[dict[str, float], int]:
         "computed": computed,
         "waste": 100 * sum(waste) / max(1, len(waste)),
         "table": sum(tables) / max(1, len(tables)),
+        "needed": computed + found - again,
+        "found": found,
+        "again": again,
     }
     return figures, first or fullest

@@ -247,7 +247,7 @@ class MemoryMap(DriverLab):
             case "find", "token":
                 self._asked["find"] = values["token"]
             case "grab", "remap":
-                self.remap(int(values["entry"].split(" ")[0]), int(values["block"]))
+                self.remap(*pane_edit.numbers(values))
             case _, "undo":
                 self.undo()
             case "cow", "switch":

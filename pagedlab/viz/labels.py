@@ -68,7 +68,25 @@ def token(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    return f"“{token(text)}”"
+    """The token in quotation marks; in other ones where it is such a mark itself."""
+    shown = token(text)
+    return f"‹{shown}›" if any(c in "“”\"'" for c in shown) else f"“{shown}”"
+
+
+def crowd(owners: Iterable[str]) -> list[str]:
+    """Who holds a block, in fewer and fewer letters: all of them, "A/0–3" where they are a family, the first and how
+    many more, how many."""
+    owners = list(owners)
+    if len(owners) == 1:
+        return owners
+    said = [" ".join(owners)]
+    parts = [name.rpartition("/") for name in owners]
+    if len({root for root, _, _ in parts}) == 1 and parts[0][0] and all(k.isdecimal() for *_, k in parts):
+        numbers = sorted(int(k) for *_, k in parts)
+        root, first, last = parts[0][0], numbers[0], numbers[-1]
+        if last - first == len(numbers) - 1:
+            said.append(f"{root}/{first}–{last}")
+    return [*said, f"{owners[0]} +{len(owners) - 1}", f"×{len(owners)}"]
 
 
 def ordinal(n: int) -> str:
@@ -110,6 +128,7 @@ def width(text: str, size: float, mono: bool = False, bold: bool = False) -> flo
     return sum(_width_of(c) for c in text) * size * (1.13 if bold else 1.0)
 
 
+@lru_cache(maxsize=1 << 10)
 def _width_of(c: str) -> float:
     """One character of a proportional font, as a share of the font's size."""
     if c in " .,:;|'ijlI!()[]·":
@@ -127,20 +146,46 @@ def fit(text: str, room: float, size: float, mono: bool = False, bold: bool = Fa
         return clip(text, int(room / width("x", size, mono)))
     if width(text, size, bold=bold) <= room:
         return text
-    while text and width(text + "…", size, bold=bold) > room:
-        text = text[:-1]
-    return text + "…" if text else ""
+    kept, used = 0, width("…", size, bold=bold)
+    for c in text:
+        used += width(c, size, bold=bold)
+        if used > room:
+            break
+        kept += 1
+    return text[:kept] + "…" if kept else ""
 
 
-def broken(text: str, room: float, size: float) -> tuple[str, str]:
-    """The text as a first line of at most ``room`` pixels that ends between two words, and the rest."""
-    if width(text, size) <= room:
-        return text, ""
-    words = text.split(" ")
-    count = len(words)
-    while count > 1 and width(" ".join(words[:count]), size) > room:
+def wrapped(text: str, room: float, size: float, most: int) -> list[str]:
+    """The text over at most ``most`` lines of ``room`` pixels, broken between words; the last is cut with "…" where
+    that is not enough."""
+    lines, text = [], text.replace(" … (", "\u00a0…\u00a0(")  # no line begins or ends with it
+    while text and len(lines) < most - 1 and width(text, size) > room:
+        words = text.split(" ")
+        count = len(words)
+        while count > 1 and width(" ".join(words[:count]), size) > room:
+            count -= 1
+        lines.append(fit(" ".join(words[:count]), room, size))
+        text = " ".join(words[count:])
+    lines += [fit(text, room, size)] if text or not lines else []
+    return [line.replace("\u00a0…\u00a0(", " … (") for line in lines]
+
+
+def as_many(items: list[str], between: str, room: float, size: float, bold: bool = False) -> str:
+    """The items, or as many of the first as there is room for, and how many there are in all."""
+    text, count = between.join(items), len(items)
+    while count > 1 and width(text, size, bold=bold) > room:
         count -= 1
-    return fit(" ".join(words[:count]), room, size), " ".join(words[count:])
+        text = f"{between.join(items[:count])} … ({len(items)} in all)"
+    return text
+
+
+def first_that_fits(wordings: Iterable[str], room: float, size: float, bold: bool = False) -> str:
+    """The first of these ways to say it that is at most ``room`` pixels wide; else the last one, cut."""
+    text = ""
+    for text in wordings:
+        if width(text, size, bold=bold) <= room:
+            return text
+    return fit(text, room, size, bold=bold)
 
 
 def clip(text: str, columns: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pagedlab.viz import labels
-from pagedlab.viz.labels import fit, width
+from pagedlab.viz.labels import width
 from pagedlab.viz.marks import Mark
 from pagedlab.viz.places import POOL, RIGHT
 from pagedlab.viz.scene import Scene
@@ -15,8 +15,9 @@ CELL = (56.0, 15.0)
 PER_LINE, LINES = 6, 2
 
 
-def cpu_marks(scene: Scene, top: float) -> Iterator[Mark]:
-    """A title, and a small card for each block that is in use (as many as fit), in the order of their numbers."""
+def cpu_marks(scene: Scene, top: float, sign: str = "#") -> Iterator[Mark]:
+    """A title, and a small card for each block that is in use (as many as fit), in the order of their numbers, with
+    ``sign`` in front of them."""
     cpu = scene.state.cpu
     if not cpu.num_blocks:
         return
@@ -32,13 +33,12 @@ def cpu_marks(scene: Scene, top: float) -> Iterator[Mark]:
         mine = scene.selected in owners
         who = scene.selected if mine else owners[0]
         hue = scene.hue(who)
+        number = f"{sign}{block_id}"
         held = f"CPU block #{block_id}, swapped out from {labels.listed(scene.names[r] for r in owners)}"
         yield Mark(f"cpu.{block_id}", (x, y, *CELL), f"card owned{' mine' if mine else ''} {hue} tiny", tip=held)
-        yield Mark(f"cpu.{block_id}.n", (x + 4, y + 11), f"text mono s9 {'bold' if mine else 'soft'}", f"#{block_id}")
-        name = scene.names[who] + ("+" if len(owners) > 1 else "")
-        room = CELL[0] - 9 - width(f"#{block_id}", 9.5, mono=True)
-        yield Mark(
-            f"cpu.{block_id}.owner", (x + CELL[0] - 4, y + 11), f"text s9 bold end hue {hue}", fit(name, room, 9.5)
-        )
+        yield Mark(f"cpu.{block_id}.n", (x + 4, y + 11), f"text mono s9 {'bold' if mine else 'soft'}", number)
+        names = labels.crowd([scene.names[r] for r in sorted(owners, key=lambda r: r != who)])
+        name = labels.first_that_fits(names, CELL[0] - 9 - width(number, 9.5, mono=True), 9.5, bold=True)
+        yield Mark(f"cpu.{block_id}.owner", (x + CELL[0] - 4, y + 11), f"text s9 bold end hue {hue}", name)
     if len(shown) < len(used):
         yield Mark("cpu.more", (RIGHT, top + 49), "text s10 soft end", f"+{len(used) - len(shown)}")

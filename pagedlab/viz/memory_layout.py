@@ -7,10 +7,10 @@ to a list of marks. All of the layout is in Python, here and in the modules for 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from pagedlab.trace.events import BlockCopied
 from pagedlab.viz import labels
-from pagedlab.viz.labels import fit, width
+from pagedlab.viz.labels import first_that_fits, fit, width
 from pagedlab.viz.marks import Mark
 from pagedlab.viz.memory_cpu import CPU_ROOM, cpu_marks
 from pagedlab.viz.memory_pool import pool_marks
@@ -25,6 +25,8 @@ def marks(scene: Scene) -> list[Mark]:
     rows = place_rows(scene)
     room = BOTTOM - TOP - (CPU_ROOM if scene.state.cpu.num_blocks else 0)
     grid = pool_grid(scene.state.num_blocks, (POOL[0], TOP, POOL[1], room))
+    if grid.tier == "detail":  # the arrow runs between the rows and must not look as if it touched a block
+        grid = replace(grid, height=grid.height - 2, row_gap=grid.gap + 2)
     return [
         *_header(scene),
         *_titles(scene, grid),
@@ -34,7 +36,6 @@ def marks(scene: Scene) -> list[Mark]:
         *pool_marks(scene, grid),
         *cpu_marks(scene, BOTTOM - CPU_ROOM),
         *_arrow(scene, rows, grid),
-        *_copies(scene, grid),
         *_words(scene),
     ]
 
@@ -80,6 +81,11 @@ def _chips(scene: Scene, left: float, right: float) -> Iterator[Mark]:
         shown.append(request_id)
         used += widths[request_id] + 8
     x = right - used + 8
+    mine = scene.selected if scene.selected in (*state.running, *state.swapped, *state.waiting) else None
+    family = [r for r in alive if mine is not None and _root(scene, r) == _root(scene, mine)]
+    said = f"{labels.number(len(family))} answers to one prompt"
+    if len(family) == len(alive) == len(shown) > 1 and x - 10 - left >= width(said, 10.5):
+        yield Mark("chips.family", (x - 10, 36), "text s10 soft end", said)
     if len(shown) < len(alive):
         yield Mark("chips.more", (x - 8, 36), "text s11 soft end", f"+{len(alive) - len(shown)}")
     order = list(scene.names)
@@ -101,6 +107,11 @@ def _chips(scene: Scene, left: float, right: float) -> Iterator[Mark]:
         x += w + 8
 
 
+def _root(scene: Scene, request_id: str) -> str:
+    """The name of the prompt that a request is an answer to."""
+    return (scene.state.requests[request_id].root or request_id).removesuffix("/0")
+
+
 def _titles(scene: Scene, grid: Grid) -> Iterator[Mark]:
     who = scene.names.get(scene.selected, "A REQUEST")
     first = f"WHAT {who} SEES"
@@ -120,23 +131,62 @@ def _titles(scene: Scene, grid: Grid) -> Iterator[Mark]:
     yield Mark("title.pool", (POOL[0], 66), "text s11 bold soft", first)
     second = "physical blocks" if grid.per_cell == 1 else f"each cell {grid.per_cell} neighbouring blocks"
     yield Mark("title.pool.2", (POOL[0] + width(first, 11, bold=True) + 12, 66), "text s11 soft", second)
-    if scene.state.cached and grid.tier == "detail":
-        yield Mark("title.cached", (RIGHT, 66), "text s10 soft end", "◆ cached: can be found again")
+    if grid.tier in ("detail", "medium"):
+        left = POOL[0] + width(first, 11, bold=True) + 12 + width(second, 11) + 8
+        yield from _pool_key(scene, left, grid.tier == "detail")
+
+
+def _pool_key(scene: Scene, left: float, detail: bool) -> Iterator[Mark]:
+    """What the marks in the pool mean, right-aligned, as much as there is room for: the copies of this step; the two
+    strengths of colour; the sign of a block that is full and can be shared."""
+    if any(copy in scene.owners for copy in scene.copies):
+        sources = sorted({source for copy, source in scene.copies.items() if copy in scene.owners})
+        said = ("copied in this step",) if len(sources) > 1 else (f"copy of #{sources[0]}, just made",)
+        word = first_that_fits((*said, "copy"), RIGHT - left - 22, 10.5)
+        x = RIGHT - width(word, 10.5)
+        yield Mark("key.copied.over", (x - 22, 57.2, 16, 9.6), "over copied sharp")
+        yield Mark("key.copied", (x, 66), "text s10 soft", word)
+        return
+    signs = []  # class of a swatch, word
+    held = dict.fromkeys(r for owners in scene.owners.values() for r in owners if r != scene.selected)
+    other = next(iter(held), None) if scene.table and not scene.swapped else None
+    if other is not None:
+        signs = [("", scene.names[scene.selected], scene.hue(scene.selected)), ("dim ", "others", scene.hue(other))]
+    room = RIGHT - left
+    taken = sum(13 + width(word, 10.5) + 6 for _, word, _ in signs)
+    says = ""
+    if scene.state.cached and detail:
+        ways = (
+            "◆ full: its hash lets others reuse it",
+            "◆ full: others can reuse it",
+            "◆ full, reusable",
+            "◆ reusable",
+        )
+        says = next((w for w in ways if width(w, 10.5) <= room - taken - 2), "")
+        if not says:
+            signs, taken = [], 0
+            says = first_that_fits(ways, room, 10.5)
+        yield Mark("title.cached", (RIGHT, 66), "text s10 soft end", says)
+    x = RIGHT - (width(says, 10.5) + 4 if says else -6) - taken
+    for strength, word, hue in signs if x >= left - 10 else ():
+        yield Mark(f"key.{word if strength else 'mine'}.cell", (x, 57.5, 10, 9), f"cell sharp {strength}{hue}")
+        yield Mark(f"key.{word if strength else 'mine'}", (x + 13, 66), "text s10 soft", word)
+        x += 13 + width(word, 10.5) + 6
 
 
 def _key(scene: Scene, left: float) -> Iterator[Mark]:
-    """What an outline (written in this step) and hatching mean, where there is room for it."""
-    hue, x = scene.hue(scene.selected), SEEN[0] + SEEN[1]
-    for id, word, classes in (("hatched", "not written", [f"cell sharp hatched {hue}"]),
-                              ("new", "new", [f"cell sharp {hue}", "over sharp"])):  # fmt: skip
-        x -= width(word, 10.5)
-        if x - 16 < left + 8:
-            return
-        yield Mark(f"key.{id}", (x, 66), "text s10 soft", word)
-        x -= 14
+    """What an outline (written in this step) and hatching mean; in fewer words where the request's name is long."""
+    hue, right = scene.hue(scene.selected), SEEN[0] + SEEN[1]
+    words = ("new", "not written")
+    if right - left < sum(width(word, 10.5) + 26 for word in words):
+        words = ("new", "empty")
+    x = right - sum(width(word, 10.5) for word in words) - 14 * 2 - 10
+    marks = ([f"cell sharp {hue}", "over sharp"], [f"cell sharp hatched {hue}"])
+    for id, word, classes in zip(("new", "hatched"), words, marks, strict=True):
         for cls in classes:
             yield Mark(f"key.{id}.{cls.split()[0]}", (x, 57.5, 10, 9), cls)
-        x -= 12
+        yield Mark(f"key.{id}", (x + 14, 66), "text s10 soft", word)
+        x += 14 + width(word, 10.5) + 10
 
 
 def _arrow(scene: Scene, rows: Rows, grid: Grid) -> Iterator[Mark]:
@@ -153,7 +203,7 @@ def _arrow(scene: Scene, rows: Rows, grid: Grid) -> Iterator[Mark]:
     hue = scene.hue(scene.selected)
     # Down the gutter and along the gap above the block, so that it crosses no other one.
     gutter, tip_x = POOL[0] - 18, x + w / 2
-    lane = top - (grid.gap / 2 if top > TOP else 8)
+    lane = top - ((grid.gap if grid.row_gap is None else grid.row_gap) / 2 if top > TOP else 8)
     r = min(8.0, abs(lane - y0) / 2) if abs(lane - y0) >= 1 else 0.0
     down = 1 if lane > y0 else -1
     path = (
@@ -168,60 +218,40 @@ def _arrow(scene: Scene, rows: Rows, grid: Grid) -> Iterator[Mark]:
     yield Mark("arrow.head", (), f"path head {hue}", head)
 
 
-def _copies(scene: Scene, grid: Grid) -> Iterator[Mark]:
-    """Copy-on-write as it happened in this step: from the shared block to the selected request's own copy."""
-    if grid.tier == "small":
-        return
-    for e in scene.events:
-        if not isinstance(e, BlockCopied) or e.request_id != scene.selected:
-            continue
-        if e.to_block_id not in scene.table:
-            continue  # it has lost it again in the same step
-        hue = scene.hue(e.request_id)
-        x0, y0, w, h = grid.place(e.from_block_id)
-        x1, y1, _, _ = grid.place(e.to_block_id)
-        yield Mark("copied.from", (x0 - 2, y0 - 2, w + 4, h + 4), "over copied")
-        # From side to side where they stand in one row, else from edge to edge.
-        if y0 == y1:
-            right = x1 > x0
-            start, end = (x0 + w if right else x0, y0 + h * 0.7), (x1 - 2 if right else x1 + w + 2, y1 + h * 0.7)
-            tip, middle = (-7 if right else 7, 0), (start[1], end[1])
-        else:
-            down = y1 > y0
-            start, end = (x0 + w * 0.7, y0 + h if down else y0), (x1 + w * 0.7, y1 - 2 if down else y1 + h + 2)
-            tip, middle = (0, -7 if down else 7), ((start[1] + end[1]) / 2,) * 2
-        path = f"M{start[0]:.1f} {start[1]:.1f}C{start[0]:.1f} {middle[0]:.1f} {end[0]:.1f} {middle[1]:.1f} "
-        yield Mark("copied", (), f"path copied {hue}", f"{path}{end[0]:.1f} {end[1]:.1f}")
-        side = (4, 0) if tip[0] == 0 else (0, 4)
-        back = (end[0] + tip[0], end[1] + tip[1])
-        yield Mark(
-            "copied.head",
-            (),
-            f"path head {hue}",
-            f"M{back[0] - side[0]:.1f} {back[1] - side[1]:.1f}L{end[0]:.1f} {end[1]:.1f}"
-            f"L{back[0] + side[0]:.1f} {back[1] + side[1]:.1f}Z",
-        )
-        return
-
-
 def _words(scene: Scene) -> Iterator[Mark]:
-    state = scene.state
-    mine, others = story(scene)
-    room = RIGHT - LEFT
-    first, rest = labels.broken(mine, room, 13)
-    yield Mark("story", (LEFT, 318), "text s13", first, tip=mine)
-    if rest:  # what the selected request did comes first, and as much of the others as there is room for
-        both = f"{rest} {others}".rstrip()
-        yield Mark("story.rest", (LEFT, 336), "text s13", fit(both, room, 13), tip=both)
-    elif others:
-        yield Mark("story.others", (LEFT, 336), "text s12 soft", fit(others, room, 12), tip=others)
-    free = len(state.free)
-    if free:
-        order = " → ".join(f"#{b}" for b in state.free[:6]) + (" → …" if free > 6 else "")
-        text = f"Next free: {order}   ({free} of {scene.num_usable} free)"
-    else:
-        text = f"No block is free: all {scene.num_usable} are in use"
-    right = fit(scale(scene.header, state.block_size), room / 2 + 20, 11)
-    yield Mark("free", (LEFT, 357), "text mono s11 soft", fit(text, room - width(right, 11) - 16, 11, mono=True))
+    """What the step did: four lines at most, what the selected request did first. Where the others did too much for
+    that, their blocks are left to the pool."""
+    state, room = scene.state, RIGHT - LEFT
+    for shorter in (0, 1, 2, 3):
+        mine, others = story(scene, shorter)
+        first = labels.wrapped(mine, room, 13, 3)
+        rest = labels.wrapped(others, room, 12, 4 - len(first)) if others else []
+        if " ".join(rest) == others and " ".join(first) == mine:
+            break
+    told = [("", "13", text, mine) for text in first] + [(".others", "12 soft", text, others) for text in rest]
+    y, pitch = {3: (312, 16), 4: (307, 14.5)}.get(len(told), (318, 18))
+    for i, (whose, cls, text, tip) in enumerate(told):
+        line = i - len(first) if whose else i
+        id = f"story{whose}.{line + 1}" if line else f"story{whose}"
+        yield Mark(id, (LEFT, y + i * pitch), f"text s{cls}", text, tip=tip)
+    y = 357 if len(told) < 3 else 361 if len(told) == 3 else 364
+    right = fit(scale(scene.header, state.block_size), room / 2 + 80, 11)
+    left = room - width(right, 11) - 16
+    text = next((t for t in _free(scene) if width(t, 11, mono=True) <= left), "")
+    yield Mark("free", (LEFT, y), "text mono s11 soft", text or fit(_free(scene)[-1], left, 11, mono=True))
     if right:
-        yield Mark("scale", (RIGHT, 357), "text s11 soft end", right)
+        yield Mark("scale", (RIGHT, y), "text s11 soft end", right)
+
+
+def _free(scene: Scene) -> list[str]:
+    """The free blocks in the order in which they will be taken, and how many there are; in fewer and fewer words."""
+    free, usable = scene.state.free, scene.num_usable
+    if not free:
+        return [f"No block is free: all {usable} are in use"]
+    title = "Free stack, top first" if scene.state.era == "paper" else "Next free"
+    besides = ", without #0" if scene.state.has_null_block else ""
+    ways = []
+    for most, more in ((6, besides), (5, besides), (4, besides), (3, besides), (3, ""), (2, "")):
+        order = " → ".join(f"#{b}" for b in free[:most]) + (" → …" if len(free) > most else "")
+        ways.append(f"{title}: {order} ({len(free)} of {usable} free{more})")
+    return ways

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from pagedlab.viz import labels
-from pagedlab.viz.labels import fit, ordinal, width
+from pagedlab.viz.labels import crowd, first_that_fits, fit, ordinal, width
 from pagedlab.viz.marks import Mark
 from pagedlab.viz.pool_grid import Grid
 from pagedlab.viz.scene import Scene
@@ -77,30 +77,42 @@ def _detail(scene: Scene, grid: Grid, block_id: int, turn: int | None) -> Iterat
     yield Mark(id, (x, y, w, h), _block_class(scene, block_id, turn), tip=_block_tip(scene, block_id, turn))
     strong = mine or not owners
     number = f"#{block_id}"
+    if mine:  # as in the block table
+        w_n = width(number, 12, mono=True)
+        yield Mark(f"{id}.chip", (x + 5, y + 5, w_n + 6, 14.5), f"cell {scene.hue(scene.selected)}")
     yield Mark(
-        f"{id}.n", (x + 8, y + 16), f"text mono s12 {'bold' if mine else 'soft' if owners else ''}".rstrip(), number
+        f"{id}.n", (x + 8, y + 16), f"text mono s12 {'bold on' if mine else 'soft' if owners else ''}".rstrip(), number
     )
     if cached:
-        yield Mark(f"{id}.cached", (x + 10 + width(number, 12, mono=True), y + 15.5), "text s9 soft", "◆")
+        beside = x + (13 if mine else 10) + width(number, 12, mono=True)
+        yield Mark(f"{id}.cached", (beside, y + 15.5), "text s9 soft", "◆")
     yield from _owners(
         scene, block_id, owners, (x + w - 8, y + 16), w - 22 - width(number, 12, mono=True) - (12 if cached else 0)
     )
     if block_id == 0 and state.has_null_block and not owners:
-        yield Mark(f"{id}.word", (x + w / 2, y + h / 2 + 11), "text s10 soft mid", "null block" if w > 66 else "null")
+        yield Mark(f"{id}.word", (x + w / 2, y + h / 2 + 6), "text s10 soft mid", "null block" if w > 66 else "null")
+        never = first_that_fits(("never used", "unused"), w - 6, 9.5)
+        yield Mark(f"{id}.never", (x + w / 2, y + h / 2 + 17), "text s9 soft mid", never)
         return
     box = (x + 7, y + 23, w - 14, h - 31)
     if owners or cached:
         hue = scene.hue(scene.selected if mine else owners[0]) if owners else ""
         if not owners:
             box = (x + 7, y + 20, w - 14, h - 38)  # its place in the queue stands below
+        box = yield from _also(scene, block_id, box, owners)
         yield from _slots(scene, block_id, box, hue, strong)
     if turn is not None:
         yield from _turn(scene, block_id, (x, y, w, h), turn, cached)
-    copy = next((e for e in scene.events if e.kind == "block_copied" and e.to_block_id == block_id), None)
-    if copy and owners:
-        yield Mark(f"{id}.copy", (x + w / 2, y + h + 7.5), "text s8 mid semi", f"copy of #{copy.from_block_id}")
+    yield from _copied(scene, block_id, (x, y, w, h))
     if scene.guess == block_id:
         yield Mark("guess", (x - 3, y - 3, w + 6, h + 6), "over guess")
+
+
+def _copied(scene: Scene, block_id: int, box: tuple[float, float, float, float]) -> Iterator[Mark]:
+    """A ring around every copy of this step (copy-on-write)."""
+    x, y, w, h = box
+    if block_id in scene.owners and block_id in scene.copies:
+        yield Mark(f"block.{block_id}.copy", (x - 2, y - 2, w + 4, h + 4), "over copied")
 
 
 def _turn(
@@ -108,7 +120,7 @@ def _turn(
 ) -> Iterator[Mark]:
     """A free block's place in the queue."""
     x, y, w, h = box
-    word = "next" if turn == 0 else ordinal(turn + 1)
+    word = first_that_fits(("next free", "next"), w - 8, 11, bold=True) if turn == 0 else ordinal(turn + 1)
     at = y + h - 6 if cached else y + h / 2 + 13
     yield Mark(f"block.{block_id}.turn", (x + w / 2, at), f"text s11 mid {'bold' if turn == 0 else 'soft'}", word)
     if turn == 0:
@@ -128,9 +140,9 @@ def _owners(scene: Scene, block_id: int, owners: list[str], at: tuple[float, flo
         used += w + 4
     x, y = at
     if len(shown) == 1 and shown[0][1] + (18 if len(order) > 1 else 0) > room:  # too narrow even for one: smaller
-        name = scene.names[order[0]] + ("+" if len(order) > 1 else "")
         cls = f"text s9 bold end hue {scene.hue(order[0])}"
-        yield Mark(f"block.{block_id}.owner.{order[0]}", (x + 3, y), cls, fit(name, room + 4, 9.5, bold=True))
+        name = first_that_fits(crowd([scene.names[r] for r in order]), room + 4, 9.5, bold=True)
+        yield Mark(f"block.{block_id}.owner.{order[0]}", (x + 3, y), cls, name)
         return
     if len(shown) < len(order):
         more = f"+{len(order) - len(shown)}"
@@ -144,6 +156,20 @@ def _owners(scene: Scene, block_id: int, owners: list[str], at: tuple[float, flo
             scene.names[request_id],
         )
         x -= w + 4
+
+
+def _also(scene: Scene, block_id: int, box: tuple[float, float, float, float], owners: list[str]) -> Iterator[Mark]:
+    """Under the slots of a shared block, which have one owner's hue: a stripe in the hue of each of the others (two at
+    most). Returns what is left of the box."""
+    x, y, w, h = box
+    first = scene.hue(scene.selected if scene.selected in owners else owners[0]) if owners else ""
+    hues = [hue for hue in dict.fromkeys(scene.hue(r) for r in owners) if hue != first][: 2 if h >= 16 else 1]
+    if h < 10:
+        return box
+    for k, hue in enumerate(hues):
+        h -= 4.6
+        yield Mark(f"block.{block_id}.also.{k}", (x, y + h + 1.2, w, 3.4), f"cell sharp {hue}")
+    return x, y, w, h
 
 
 def _slots(
@@ -197,35 +223,36 @@ def _medium(scene: Scene, grid: Grid, block_id: int, turn: int | None) -> Iterat
     owners = scene.owners.get(block_id, [])
     mine = scene.selected in owners
     yield Mark(id, (x, y, w, h), _block_class(scene, block_id, turn) + " tiny", tip=_block_tip(scene, block_id, turn))
-    yield Mark(f"{id}.n", (x + 3, y + 9), f"text mono s8 {'bold' if mine else 'soft'}", str(block_id))
+    if mine:  # as in the block table
+        chip = (x + 1.6, y + 1.8, 5 * len(str(block_id)) + 3, 9)
+        yield Mark(f"{id}.chip", chip, f"cell sharp {scene.hue(scene.selected)}")
+    yield Mark(f"{id}.n", (x + 3, y + 9), f"text mono s8 {'bold on' if mine else 'soft'}", str(block_id))
+    if block_id == 0 and state.has_null_block and not owners:
+        word = first_that_fits(("null block", "null"), w - 4, 8)
+        yield Mark(f"{id}.word", (x + w / 2, y + h - 4), "text s8 soft mid", word)
     if owners:
         who = scene.selected if mine else owners[0]
         hue = scene.hue(who)
-        name = scene.names[who] + ("+" if len(owners) > 1 else "")
-        yield Mark(
-            f"{id}.owner.{who}",
-            (x + w - 3, y + 9),
-            f"text s8 bold end hue {hue}",
-            fit(name, w - 8 - 5 * len(str(block_id)), 8),
-        )
+        order = sorted(owners, key=lambda r: r != who)
+        name = first_that_fits(crowd([scene.names[r] for r in order]), w - 8 - 5 * len(str(block_id)), 8)
+        yield Mark(f"{id}.owner.{who}", (x + w - 3, y + 9), f"text s8 bold end hue {hue}", name)
         new = [o for b, o in state.written if b == block_id]
-        yield from bar(
-            id,
-            (x + 3, y + 12, w - 6, h - 15),
-            _fill_of(scene, block_id),
-            state.block_size,
-            new,
-            hue,
-            "" if mine else "dim",
-        )
+        fill, size = _fill_of(scene, block_id), state.block_size
+        counted = h >= 33 and w >= 40  # slots cannot be told apart in a bar
+        box = yield from _also(scene, block_id, (x + 3, y + 12, w - 6, h - (24 if counted else 15)), owners)
+        yield from bar(id, box, fill, size, new, hue, "" if mine else "dim")
+        if counted:
+            yield Mark(f"{id}.count", (x + w / 2, y + h - 3.5), "text mono s8 soft mid", f"{fill}/{size}")
+        yield from _copied(scene, block_id, (x, y, w, h))
     elif block_id in state.cached:
         yield Mark(f"{id}.full", (x + 3, y + h - 6, w - 6, 3), "cell sharp ghost")
-    if turn is not None and turn < 9:
+    if turn is not None:
+        word = first_that_fits(("next free", "next"), w - 6, 8, bold=True) if turn == 0 else ordinal(turn + 1)
         yield Mark(
             f"{id}.turn",
             (x + w - 3, y + 9 if h < 22 else y + h - 7),
             f"text s8 end {'bold' if turn == 0 else 'soft'}",
-            "next" if turn == 0 else ordinal(turn + 1),
+            word if turn < 9 else "later",
         )
         if turn == 0:
             yield Mark("next", (x, y, w, h), "over next")

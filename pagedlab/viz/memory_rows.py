@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pagedlab.viz import labels
-from pagedlab.viz.labels import fit, plural, width
+from pagedlab.viz.labels import crowd, first_that_fits, fit, plural, width
 from pagedlab.viz.marks import Mark
 from pagedlab.viz.places import BOTTOM, SEEN, TABLE, TOP
 from pagedlab.viz.scene import Scene
@@ -15,6 +15,7 @@ from pagedlab.viz.slots import bar, outlines
 
 ROW_GAP = 14.0
 WAITING_HEIGHT = 30.0
+TOKEN_SIZES = {12: "s12", 10.5: "s10", 9.5: "s9", 8: "s8"}  # of a token's text: in pixels, the class
 
 
 @dataclass
@@ -125,7 +126,9 @@ def _tokens(
             if foreign:  # the model reads what lies there, whoever wrote it
                 text, ink = ("?", hue) if slot is None else (slot.text, scene.hue(slot.request_id))
             whole = labels.token(text)
-            shown = fit(whole, slot_w - 6, font, mono=True)
+            sizes = [s for s in TOKEN_SIZES if s <= font]  # smaller before it is cut
+            fits = next((s for s in sizes if width(whole, s, mono=True) <= slot_w - 6), sizes[-1])
+            shown = fit(whole, slot_w - 6, fits, mono=True)
             yield Mark(f"token.{request_id}.{position}", place, f"cell {ink}")
             if foreign:
                 by = "nobody" if slot is None else scene.names[slot.request_id]
@@ -134,8 +137,8 @@ def _tokens(
                 yield Mark(f"foreign.{request_id}.{position}", around, "over alarm", tip=tip)
             yield Mark(
                 f"token.{request_id}.{position}.t",
-                (place[0] + slot_w / 2, place[1] + slot_h / 2 + font * 0.36),
-                f"text mono semi mid on {'s12' if font == 12 else 's10' if font == 10.5 else 's9'}",
+                (place[0] + slot_w / 2, place[1] + slot_h / 2 + fits * 0.36),
+                f"text mono semi mid on {TOKEN_SIZES[fits]}",
                 shown,
             )
         yield from outlines(f"new.{request_id}.{start}", new, per_line, (x, y), (slot_w, slot_h), (gap, 2.0), "over")
@@ -205,17 +208,24 @@ def waiting_marks(scene: Scene, rows: Rows) -> Iterator[Mark]:
     shown = pending[:1] if one else pending[: 1 if rows.place else 4]
     x = SEEN[0] + 4
     for position, text in shown:
-        word = fit(labels.token(text), slot_w - 6, 12, mono=True)
+        word = labels.token(text)
+        size = next((s for s in TOKEN_SIZES if width(word, s, mono=True) <= slot_w - 6), 8)
+        word = fit(word, slot_w - 6, size, mono=True)
         yield Mark(f"token.{scene.selected}.{position}", (x, y, slot_w, WAITING_HEIGHT), f"cell waiting {hue}")
         yield Mark(
-            f"token.{scene.selected}.{position}.t", (x + slot_w / 2, y + 19), f"text mono semi mid hue s12 {hue}", word
+            f"token.{scene.selected}.{position}.t",
+            (x + slot_w / 2, y + 19),
+            f"text mono semi mid hue {TOKEN_SIZES[size]} {hue}",
+            word,
         )
         x += slot_w + 4
     more = len(pending) - len(shown)
     if request.status == "finished":
         said = ("sampled last and never written:", "nothing needs its K and V any more")
     elif one and request.num_tokens > request.num_prompt_tokens:
-        said = ("sampled, not in memory yet:", "the next step writes it")
+        last = request.texts[request.num_computed_tokens - 1] if rows.place else None
+        what = "sampled again" if pending[0][1] == last else "sampled"
+        said = (f"{what}, not in memory yet:", "the next step writes it")
     else:
         said = (f"and {more} more," if more else "", "not in memory yet")
     if (
@@ -232,12 +242,13 @@ def table_marks(scene: Scene, rows: Rows) -> Iterator[Mark]:
     state, request_id = scene.state, scene.selected
     x, w = TABLE
     if rows.gap_at is not None:
-        yield Mark("table.more", (x + w / 2, rows.gap_at + 14), "text s11 soft mid", "…")
+        hidden = " ".join(f"#{b}" for i, b in enumerate(scene.table) if i not in rows.place)
+        said = first_that_fits((hidden, "…"), w, 10.5)
+        yield Mark("table.more", (x + w / 2, rows.gap_at + 14), "text s10 soft mid", said)
     for logical, (y, h) in rows.place.items():
         block_id = scene.table[logical]
         filled, size, hue = state.filled(request_id, logical), state.block_size, scene.hue(request_id)
         shared = scene.pool.ref_cnt[block_id]
-        middle = y + h / 2 + 5
         yield Mark(
             f"table.{logical}",
             (x, y, w, h),
@@ -245,29 +256,45 @@ def table_marks(scene: Scene, rows: Rows) -> Iterator[Mark]:
             tip=f"Logical block {logical} is physical block {block_id}, {filled} of {size} slots "
             f"filled, ref_cnt {shared}",
         )
-        tall = h >= 40
-        lift = 4 if tall else 0
-        big = "s15" if h >= 30 else "s12"
-        # Where it all has to stand in one line, it moves to the left.
-        at = (16, 30, 48) if tall else (13, 23, 39)
-        yield Mark(f"table.{logical}.n", (x + at[0], middle - lift), f"text mono semi soft mid {big}", str(logical))
-        yield Mark(f"table.{logical}.to", (x + at[1], middle - lift), "text soft s13", "→")
-        yield Mark(f"table.{logical}.p", (x + at[2], middle - lift), f"text mono bold {big}", f"#{block_id}")
-        if tall or shared > 1 or scene.swapped:
-            ref = f"ref_cnt {shared}" if tall else f"×{shared}"
-            if scene.swapped:
-                ref = "CPU memory" if tall else "CPU"
-            beside = x + at[2] + width(f"#{block_id}", 15 if big == "s15" else 12, mono=True) + 3
-            place = (x + 10, y + h / 2 + 16) if tall else (beside, middle - 1)
-            yield Mark(f"table.{logical}.ref", place, "text s9 " + ("bold" if shared > 1 else "soft"), ref)
-        yield Mark(
-            f"table.{logical}.fill",
-            (x + w - 8, middle + (7 if tall else -1)),
-            "text mono s10 soft end",
-            f"{filled}/{size}",
-        )
-        if tall:
-            yield from _mini(f"table.{logical}", (x + w - 46, y + h / 2 - 9, 38, 8), filled, size, hue)
+        yield from _entry(scene, logical, (y, h), shared)
+
+
+def _entry(scene: Scene, logical: int, row: tuple[float, float], shared: int) -> Iterator[Mark]:
+    """An entry of the table: where to, how full, how often its block is held. In two lines; where the row is too low
+    for them, the first one stands in its middle."""
+    state, id, (x, w), (y, h) = scene.state, f"table.{logical}", TABLE, row
+    block_id, hue = scene.table[logical], scene.hue(scene.selected)
+    filled, size = state.filled(scene.selected, logical), state.block_size
+    high, two = h >= 40, h >= 30
+    big, font = ("s15", 15) if two else ("s12", 12)
+    at = (16, 30, 49) if two else (12, 21, 40)
+    line = y + h / 2 + (1 if high else -1 if two else 4.5)
+    below = y + h / 2 + (16 if high else 12.5 if two else 8.5)
+    number = f"#{block_id}"
+    yield Mark(f"{id}.n", (x + at[0], line), f"text mono semi soft mid {big}", str(logical))
+    yield Mark(f"{id}.to", (x + at[1], line), "text soft s13", "→")
+    chip = (x + at[2] - 3, line - font * 0.73 - 2.5, width(number, font, mono=True) + 6, font * 0.73 + 5)
+    yield Mark(f"{id}.chip", chip, f"cell {hue}")  # the same one is in the pool
+    yield Mark(f"{id}.p", (x + at[2], line), f"text mono bold on {big}", number)
+    fill = f"{filled}/{size}"
+    end, small = x + w - 8, width(fill, 10.5 if two else 9.5, mono=True)
+    yield Mark(f"{id}.fill", (end, below - (4 if high else 0)), f"text mono {'s10' if two else 's9'} soft end", fill)
+    if two:
+        yield from _mini(id, (end - 38, y + h / 2 - (9 if high else 11), 38, 8), filled, size, hue)
+    elif (room := end - small - 5 - (x + at[2] + width(number, font, mono=True) + 8)) >= 14:
+        bar_w = min(30.0, room)
+        yield from bar(id, (end - small - 5 - bar_w, below - 6.5, bar_w, 6), filled, size, (), hue, "")
+    if scene.selected in state.regions:
+        return
+    ref = f"ref_cnt {shared}"
+    holders = [scene.names[r] for r in scene.owners.get(block_id, [])]
+    if two:
+        ways = [f"{ref}: {', '.join(holders)}", *(f"{ref}: {said}" for said in crowd(holders)[:-1]), ref]
+        room = w - 22 - small
+        ref = "CPU memory" if scene.swapped else first_that_fits(ways, room, 9.5)
+        yield Mark(f"{id}.ref", (x + 10, below), "text s9 soft", ref)
+    else:
+        yield Mark(f"{id}.ref", (end, y + h / 2 - 1.5), "text s8 soft end", "CPU" if scene.swapped else ref)
 
 
 def _mini(id: str, box: tuple[float, float, float, float], filled: int, size: int, hue: str) -> Iterator[Mark]:

@@ -115,6 +115,16 @@ def branch_pane(
     return parts
 
 
+def numbers(values: dict[str, str]) -> tuple[int, int]:
+    """A form's values as (logical block, physical block). Raises PagedlabError where they are no numbers."""
+    entry, block = values.get("entry", "").split(" ")[0], values.get("block", "").strip()
+    try:
+        return int(entry), int(block)
+    except ValueError:
+        what = f"block #{block!r}" if entry.isdecimal() else f"entry {entry!r}"
+        raise PagedlabError(f"There is no {what}; choose an entry, and give a block's number, such as 5.") from None
+
+
 def changes(values: dict[str, str]) -> dict[str, Any]:
     """A form's values as arguments of ``driver.branch``. Raises PagedlabError where nothing is to be changed or a value
     cannot be read."""

@@ -28,13 +28,14 @@ class Grid:
     height: float
     gap: float
     label_x: float | None = None
+    row_gap: float | None = None  # where it is another than between columns
 
     def place(self, cell: int) -> tuple[float, float, float, float]:
         """x, y, width, height."""
         row, column = divmod(cell, self.columns)
         return (
             self.left + column * (self.width + self.gap),
-            self.top + row * (self.height + self.gap),
+            self.top + row * (self.height + (self.gap if self.row_gap is None else self.row_gap)),
             self.width,
             self.height,
         )
@@ -64,9 +65,15 @@ def _best(
     best = None
     for c in columns:
         rows = math.ceil(count / c)
-        cell_w = min(IDEAL[0], (w + gap) / c - gap)
-        cell_h = min(IDEAL[1], (h + gap) / rows - gap)
+        cell_w, cell_h = _even(min(IDEAL[0], (w + gap) / c - gap)), _even(min(IDEAL[1], (h + gap) / rows - gap))
         score = min(cell_w / IDEAL[0], cell_h / IDEAL[1])
         if best is None or score > best[0]:
             best = (score, Grid(tier, c, rows, count, per_cell, x, y, cell_w, cell_h, gap))
     return best[1]
+
+
+def _even(length: float) -> float:
+    """Down to a whole number of fifths: then every cell and its middle lie on tenths of a pixel, and equal cells are
+    sent once (see ``marks.diff``).
+    """
+    return math.floor(length * 5 + 1e-9) / 5

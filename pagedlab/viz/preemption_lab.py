@@ -52,16 +52,29 @@ class PreemptionLab(Lab):
         self._past: list[tuple[int, MemoryState] | None] = [None, None]
         self.read_on()
         self._check()
-        step = None if step is None else whole(step, "step")
+        step = None if step is None else whole(step, "step", 0)
+        if select is not None:
+            self.choose(select)
+        self._open(step)
+        self._furthest = self.position
+        self.choose(self._who() if select is None else select)
+        super().__init__()
+
+    def _open(self, step: int | None) -> None:
+        """Go to the step to look at first. An engine that has not come so far runs; where its run ends before, nothing
+        has happened to it, and PagedlabError says how long it is."""
+        ahead = step is not None and step > self.num_steps
+        before = [(d, d.position, d.llm.snapshot()) for d in self.drivers if ahead and hasattr(d, "llm")]
         self._move(1 if self.num_steps == 0 else self.num_steps)  # both engines stand at the same step
         self.read_on()
         first = min((a.step for history in self.histories for a in history.aways), default=self.num_steps)
         self._move(first if step is None else step)
-        if step is not None and not 0 <= step <= self.num_steps:
-            raise PagedlabError(f"There is no step {step}; recorded are 0 to {self.num_steps}.")
-        self._furthest = self.position
-        self.choose(self._who() if select is None else select)
-        super().__init__()
+        if step is not None and step > self.num_steps:
+            last = self.num_steps
+            for driver, position, snapshot in before:
+                driver.llm.restore(snapshot)
+                driver.position = position
+            raise PagedlabError(f"There is no step {step}; the runs have steps 0 to {last}.")
 
     # -------------------------------------------------------------------------------------------- for Python
 
@@ -198,8 +211,8 @@ class PreemptionLab(Lab):
         for label, values in (
             ("preemptions", [p.preemptions for p in prices]),
             ("tokens computed again", [p.recomputed for p in prices]),
-            ("tokens found again", [p.found for p in prices]),
-            ("carried", moved),
+            ("tokens found in cache", [p.found for p in prices]),
+            ("bytes carried", moved),
             ("steps", [p.steps for p in prices]),
         ):
             lines.append(f"{label:<22}" + "".join(f"{value!s:>18}" for value in values))
@@ -319,7 +332,7 @@ class PreemptionLab(Lab):
         if said:
             return f"You say {' and '.join(said)}. Take the step and see."
         where = "" if len(sides) == 2 else f" ({self.run_names[sides[0]]})"
-        return f"Memory is short{where}. Who makes room? Click who runs."
+        return f"Memory is short{where}. Who makes room? Click in RUNS."
 
     def _verdict(self) -> str:
         said = []
@@ -329,10 +342,16 @@ class PreemptionLab(Lab):
                 continue
             victims = self._victims(side, self.position)
             if guess in victims:
-                said.append(f"✓ {guess} made room.")
+                said.append(f"✓ {guess} made room: admitted last.")
+            elif victims:
+                said.append(f"You said {guess}; {' and '.join(victims)} made room: admitted last.")
             else:
-                said.append(f"You said {guess}; {' and '.join(victims) or 'nobody'} made room.")
+                said.append(f"You said {guess}; nobody made room.")
         if said:
             right, decided = self.score
-            said.append(f"Score {right} of {decided}.")
-        return " ".join(said)
+            return " ".join([*said, f"Score {right} of {decided}."])
+        if told := words.rule(self.histories, self.run_names, self.position):
+            return told
+        short = any(d.position == self.position and is_short(self._state(i)) for i, d in enumerate(self.drivers))
+        runs = any(self._state(side).running for side in (0, 1))
+        return "All who run have room in the next step." if runs and not short else ""

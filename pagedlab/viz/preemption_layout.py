@@ -17,7 +17,6 @@ from pagedlab.viz.memory_pool import pool_marks
 from pagedlab.viz.places import POOL
 from pagedlab.viz.pool_grid import pool_grid
 from pagedlab.viz.preemption_run import PreemptionHistory, Stay
-from pagedlab.viz.prefix_walk import num_hit, walk
 from pagedlab.viz.scene import Scene as Memory
 
 SIZE = (960.0, 536.0)
@@ -26,11 +25,11 @@ HALF = 440.0
 HALVES = (LEFT, RIGHT - HALF)
 LANES = (76.0, 104.0)  # who runs, who waits
 CHIP = 22.0
-POOL_TITLE, POOL_TOP, POOL_HEIGHT = 150.0, 157.0, 98.0
-BOX = 258.0  # what became of the victims' memory
-STORY = 325.0
+POOL_TITLE, POOL_TOP, POOL_HEIGHT = 146.0, 153.0, 98.0
+BOX = 254.0  # what became of the victims' memory
+STORY = 321.0
 # The chart, which is the scrubber too.
-CHART_LEFT, CHART_RIGHT = 46.0, 664.0
+CHART_LEFT, CHART_RIGHT = 98.0, 664.0
 CHARTS = ((388.0, 444.0), (466.0, 522.0))  # top and bottom of each run's rows
 CHART_TITLE = 364.0
 PRICE = (800.0, 868.0, 936.0)  # right edges: names of the rows, and each run's column
@@ -121,8 +120,11 @@ def _lanes(scene: Scene, side: int) -> Iterator[Mark]:
     state, x = scene.memory[side].state, HALVES[side]
     lanes = (("RUNS", list(state.running)), ("WAITS", [*state.swapped, *state.waiting]))
     for lane, (y, (word, queue)) in enumerate(zip(LANES, lanes, strict=True)):
-        yield Mark(f"lane.{side}.{lane}", (x, y + 15), "text s11 bold soft", word)
-        yield Mark(f"lane.{side}.{lane}.n", (x + 58, y + 15), "text mono s12 end", str(len(queue)))
+        at = y + (11 if lane == 0 else 15)
+        yield Mark(f"lane.{side}.{lane}", (x, at), "text s11 bold soft", word)
+        yield Mark(f"lane.{side}.{lane}.n", (x + 58, at), "text mono s12 end", str(len(queue)))
+        if lane == 0:
+            yield Mark(f"lane.{side}.key", (x, y + 21), "text s8 soft", "tokens held")
         at, most = x + 72, int((HALF - 72 - 34) // 62)
         for place, request_id in enumerate(queue[:most]):
             yield from _who(scene, side, request_id, (at, y), lane, place)
@@ -133,14 +135,12 @@ def _lanes(scene: Scene, side: int) -> Iterator[Mark]:
             yield Mark(f"lane.{side}.{lane}.none", (at, y + 15), "text s11 soft", "nobody")
 
 
-def _who(
-    scene: Scene, side: int, request_id: str, at: tuple[float, float], lane: int, place: int
-) -> Iterator[Mark]:
+def _who(scene: Scene, side: int, request_id: str, at: tuple[float, float], lane: int, place: int) -> Iterator[Mark]:
     state, hue, name = scene.memory[side].state, scene.hue(request_id), scene.short[request_id]
     request = state.requests[request_id]
     id = f"who.{list(scene.short).index(request_id)}.{side}"
     x, y = at
-    tip = f"{name} {request.status}, {plural(request.num_tokens, 'token')}"
+    tip = f"{name} {request.status}, {plural(request.num_tokens, 'token')}, {request.num_computed_tokens} in memory"
     if lane == 0:
         cls = f"card disc {hue}" + (" askable" if scene.asking[side] else "")
         tip += ": click if you expect it to make room" if scene.asking[side] else ""
@@ -150,7 +150,8 @@ def _who(
     yield Mark(id, (x, y, 56, CHIP), cls, tip=tip)
     color = "on" if lane == 0 else f"hue {hue}"
     yield Mark(f"{id}.name", (x + 10, y + 15.5), f"text s12 bold {color}", fit(name, 24, 12, bold=True))
-    count = {"preempted": "again", "swapped": "CPU"}.get(request.status, str(request.num_tokens))
+    words_of = {"preempted": "again", "swapped": "CPU", "waiting": "new"}
+    count = words_of.get(request.status, str(request.num_computed_tokens))  # as many as its blocks show below
     cls = "on" if lane == 0 else "soft"
     cls += " mono s10" if count.isdigit() else " s9"
     yield Mark(f"{id}.n", (x + 50, y + 15), f"text end {cls}", count)
@@ -165,18 +166,25 @@ def _pool(scene: Scene, side: int) -> Iterator[Mark]:
     first = "MEMORY POOL" if device.upper() == "CPU" else "GPU MEMORY"
     yield Mark(f"pool.{side}", (x, POOL_TITLE), "text s11 bold soft", first)
     free = len(state.free)
-    says = f"{free} of {memory.num_usable} blocks free"
-    if state.cached:
-        says += "  ◆ cached"
+    says, at = f"{free} of {memory.num_usable} blocks free", x + width(first, 11, bold=True) + 12
+    if state.era != "v1":  # vLLM v0.2.0 BlockSpaceManager.can_append_slot
+        says = fit(f"{says} · nobody goes on without a free one", x + HALF - at, 11, bold=free == 0)
     cls = "text s11 alarm bold" if free == 0 else "text s11 soft"
-    yield Mark(f"pool.{side}.free", (x + width(first, 11, bold=True) + 12, POOL_TITLE), cls, says)
+    yield Mark(f"pool.{side}.free", (at, POOL_TITLE), cls, says)
+    at += width(says, 11, bold=free == 0)
     most = max(other.state.num_blocks for other in scene.memory)  # both in rows of equal length
     grid = pool_grid(most, (x, POOL_TOP, HALF, POOL_HEIGHT))
     if grid.per_cell > 1:
         grid = pool_grid(state.num_blocks, (x, POOL_TOP, HALF, POOL_HEIGHT))
+    if state.cached and grid.tier == "detail":
+        yield Mark(f"pool.{side}.key.w", (at + 12, POOL_TITLE), "text s11 soft", "◆ cached")
+    elif grid.per_cell == 1 and any(block in state.cached for block in state.free):
+        yield Mark(f"pool.{side}.key", (at + 14, POOL_TITLE - 10, 18, 12), "card kept tiny")
+        yield Mark(f"pool.{side}.key.full", (at + 16, POOL_TITLE - 3, 14, 3), "cell sharp ghost")
+        yield Mark(f"pool.{side}.key.w", (at + 38, POOL_TITLE), "text s11 soft", "free, but its tokens can be found")
     for mark in pool_marks(memory, grid):
         # The same ids in both halves would be the same marks; and blocks are not what is asked for here.
-        yield mark._replace(id=f"{mark.id}~{side}", cls=mark.cls.replace(" askable", ""))
+        yield mark._replace(id=f"{side}~{mark.id}", cls=mark.cls.replace(" askable", ""))
 
 
 def _victims(scene: Scene, side: int) -> Iterator[Mark]:
@@ -184,31 +192,35 @@ def _victims(scene: Scene, side: int) -> Iterator[Mark]:
     memory, x = scene.memory[side], HALVES[side]
     state = memory.state
     if state.cpu.num_blocks:
-        for mark in cpu_marks(memory, BOX):
+        for mark in cpu_marks(memory, BOX, "CPU "):
+            if mark.id == "cpu.says" and str(memory.header.get("device")).upper() == "CPU":
+                mark = mark._replace(text=f"{mark.text} · here a second pool in RAM")
             place = (mark.place[0] - POOL[0] + x, *mark.place[1:])
-            yield mark._replace(id=f"{mark.id}~{side}", place=place)
+            yield mark._replace(id=f"{side}~{mark.id}", place=place)
         return
     gone = [r for r in state.waiting if state.requests[r].status == "preempted"]
-    yield Mark(f"gone.{side}", (x, BOX + 14), "text s11 bold soft", "THROWN AWAY")
-    at = x + width("THROWN AWAY", 11, bold=True) + 12
+    yield Mark(f"gone.{side}", (x, BOX + 14), "text s11 bold soft", "GIVEN BACK")
+    at = x + width("GIVEN BACK", 11, bold=True) + 12
     if not gone:
         yield Mark(f"gone.{side}.says", (at, BOX + 14), "text s11 soft", "nothing now")
         return
-    says = "filled: could be found again now" if memory.header["config"].get("enable_prefix_caching") else "all of it"
+    caching = memory.header["config"].get("enable_prefix_caching")
+    says = "full: still in the cache, could be found now" if caching else "nothing of it can be found again"
     yield Mark(f"gone.{side}.says", (at, BOX + 14), "text s11 soft", says)
     shown = gone if len(gone) <= 4 else gone[:3]
     column = HALF / 2
     for i, request_id in enumerate(shown):
-        request, hue = state.requests[request_id], scene.hue(request_id)
-        found = num_hit(walk(state, request.token_ids)) if state.cached else 0
+        hue, history = scene.hue(request_id), scene.histories[side]
+        away = next(a for a in history.aways[::-1] if a.request_id == request_id and a.step <= scene.step)
+        found, gave = history.findable(state, away), away.num_tokens
         left, y = x + i % 2 * column, BOX + 20 + i // 2 * 19
-        bar, w = 96.0, 96.0 * found / request.num_tokens
+        bar, w = 96.0, 96.0 * found / max(1, gave)
         id = f"gone.{side}.{request_id}"
         yield Mark(f"{id}.name", (left, y + 11), f"text s11 bold hue {hue}", fit(scene.short[request_id], 22, 11))
         if found:
             yield Mark(f"{id}.found", (left + 24, y + 2, w, 11), f"cell sharp {hue}")
         yield Mark(f"{id}.lost", (left + 24 + w, y + 2, bar - w, 11), f"cell sharp hatched never {hue}")
-        text = f"{found} of {request.num_tokens} tokens"
+        text = f"{found} of {gave} tokens"
         yield Mark(f"{id}.says", (left + 24 + bar + 6, y + 11), "text s10 soft", fit(text, column - bar - 34, 10.5))
     if len(shown) < len(gone):
         yield Mark(f"gone.{side}.more", (x + column, BOX + 50), "text s10 soft", f"+{len(gone) - len(shown)} more")
@@ -219,17 +231,28 @@ def _story(scene: Scene, side: int) -> Iterator[Mark]:
     step = min(scene.step, history.num_steps)
     told = words.story(history, memory.events if scene.step <= history.num_steps else (), scene.step)
     loud = scene.step <= history.num_steps and bool(words.went(history, step) or words.came(history, step))
-    lines, tip = [""], " ".join(told)
+    lines, tip = _lines(told, loud), " ".join(told)
+    for less in (" → ", "wants a free one"):  # where there is no room for all: the moves stand in the pools, too
+        if len(lines) > 3:
+            told = [sentence for sentence in told if less not in sentence]
+            lines = _lines(told, loud)
+    pitch = 15 if len(lines) < 3 else 13
+    for i, line in enumerate(lines[:3]):
+        bold, more = loud and i == 0, " …" if i == 2 and len(lines) > 3 else ""
+        text = fit(line + more, HALF, 11, bold=bold)
+        yield Mark(f"story.{side}.{i}", (x, STORY + pitch * i), f"text s11{' bold' if bold else ''}", text, tip=tip)
+
+
+def _lines(told: Sequence[str], loud: bool) -> list[str]:
+    """Sentences in lines; each begins a new one where it does not fit. The first line may be bold."""
+    lines = [""]
     for sentence in told:
         bold = loud and len(lines) == 1
         if lines[-1] and width(f"{lines[-1]} {sentence}", 11, bold=bold) > HALF - 6:
             lines.append(sentence)
         else:
             lines[-1] = f"{lines[-1]} {sentence}".strip()
-    for i, line in enumerate(lines[:2]):
-        bold, more = loud and i == 0, " …" if i == 1 and len(lines) > 2 else ""
-        text = fit(line + more, HALF, 11, bold=bold)
-        yield Mark(f"story.{side}.{i}", (x, STORY + 15 * i), f"text s11{' bold' if bold else ''}", text, tip=tip)
+    return lines
 
 
 def _price(scene: Scene) -> Iterator[Mark]:
@@ -244,10 +267,10 @@ def _price(scene: Scene) -> Iterator[Mark]:
     rows = (
         ("preemptions", "preemptions", [str(p.preemptions) for p in prices]),
         ("again", "tokens computed again", [f"{p.recomputed}" for p in prices]),
-        ("found", "tokens found again", [f"{p.found}" for p in prices]),
-        ("moved", "carried", moved),
+        ("found", "tokens found in cache", [f"{p.found}" for p in prices]),
+        ("moved", "bytes carried", moved),
         ("steps", "steps", [str(p.steps) for p in prices]),
-        ("seconds", "seconds in them", [f"{p.seconds:.2f}" for p in prices]),
+        ("seconds", "seconds, all steps", [f"{p.seconds:.2f}" for p in prices]),
     )
     tips = {
         "again": "tokens whose K and V had been in memory before",
@@ -267,14 +290,15 @@ def _price(scene: Scene) -> Iterator[Mark]:
 
 
 def chart(histories: Sequence[PreemptionHistory], run_names: Sequence[str], columns: int) -> list[Mark]:
-    """Step by step and request by request: full where it ran, hatched where its memory was thrown away, pale where it
+    """Step by step and request by request: full where it ran, hatched where it gave its memory back, pale where that
     lies on the CPU, a line where it waits for its first step."""
     out = [Mark("chart.title", (LEFT, CHART_TITLE), "text s11 bold soft", "WHO RUNS")]
     at = LEFT + width("WHO RUNS", 11, bold=True) + 12
     for id, cls, text in (
         ("runs", "cell c0", "runs"),
-        ("away", "cell hatched never c0", "made room, waits to come back"),
-        ("waits", "", "waits for its first step"),
+        ("away", "cell hatched never c0", "gave back"),
+        ("cpu", "cell dim c0", "on the CPU"),
+        ("waits", "", "waits to start"),
     ):
         key = (at, CHART_TITLE - 9, 13, 10) if cls else (at, CHART_TITLE - 5, 13, 3)
         out.append(Mark(f"chart.{id}", key, cls or "cell sharp dim c0"))
@@ -283,7 +307,8 @@ def chart(histories: Sequence[PreemptionHistory], run_names: Sequence[str], colu
     requests = histories[0].state.requests | histories[1].state.requests
     short, hues = names(requests), family_hues(requests)
     for side, (top, bottom) in enumerate(CHARTS):
-        out.append(Mark(f"chart.name.{side}", (CHART_LEFT, top - 5), "text s10 bold soft", run_names[side]))
+        name = fit(run_names[side], CHART_LEFT - LEFT - 4, 10.5, bold=True)  # the line of time passes beside it
+        out.append(Mark(f"chart.name.{side}", (LEFT, top - 5), "text s10 bold soft", name))
         pitch = min(14.0, (bottom - top) / max(1, len(requests)))
         height = pitch - (2 if pitch >= 8 else 0.5)
         for row, request_id in enumerate(requests):
@@ -319,6 +344,8 @@ def _bar(
         return
     for text in words.bar_words(away, history.bytes_per_block):
         if width(text, 9.5) + 8 <= end - x:
+            if stay.status == "preempted":  # words are not read on hatching
+                yield Mark(f"{id}.tag", (x + 3, y + 1, width(text, 9.5) + 4, h - 2), "cell sharp tag")
             yield Mark(f"{id}.t", (x + 5, y + h / 2 + 3.4), "text s9", text)
             return
 

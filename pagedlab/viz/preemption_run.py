@@ -8,16 +8,20 @@ from dataclasses import dataclass, field
 from pagedlab.trace import MemoryState
 from pagedlab.trace import events as ev
 from pagedlab.viz.history import History
+from pagedlab.viz.prefix_walk import num_hit, walk
 
 
 @dataclass
 class Away:
     """One request that made room, until it has come back.
 
-    ``trigger``: for whom there was no free block (often another one). ``num_tokens``: how many had their K and V in
-    memory; ``num_blocks``: how many blocks it gave up. ``back``: the step in which it ran again. ``found``: tokens that
-    the prefix cache gave back then. ``recomputed``: step -> tokens computed once more; ``carried``: step -> blocks
-    copied out, and in again.
+    ``trigger``: for whom there was no free block (often another one); ``needed``: it had no room in a block of its own
+    (if False, only the paper's rule wanted a free one). ``num_tokens``: how many had their K and V in memory;
+    ``num_blocks``: how many blocks it gave up. ``back``: the step in which it ran again. ``found``: tokens that the
+    prefix cache gave back then. ``recomputed``: step -> tokens computed once more; ``carried``: step -> blocks copied
+    out, and in again; ``moves``: step -> which block went where. ``kept``: its blocks that nobody else took so far;
+    ``findable``: how many of its tokens the prefix cache would find now; ``lost``: step -> how many no longer, and who
+    took which block.
     """
 
     request_id: str
@@ -30,6 +34,11 @@ class Away:
     found: int = 0
     recomputed: Counter[int] = field(default_factory=Counter)
     carried: Counter[int] = field(default_factory=Counter)
+    needed: bool = True
+    moves: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    kept: set[int] = field(default_factory=set)
+    findable: int = 0
+    lost: dict[int, tuple[int, list[tuple[str, int]]]] = field(default_factory=dict)
 
 
 @dataclass
@@ -64,7 +73,10 @@ class PreemptionHistory(History):
         self._away: dict[str, Away] = {}  # the last one of each request
         self._reach: Counter[str] = Counter()  # how far each request was ever computed
         self._asked = ""  # for whom there was no room, last
-        self._given: dict[str, tuple[str, int]] = {}  # in this step: who gave up blocks -> for whom, how many
+        self._needed = True  # had that one no room in its own blocks?
+        self._given: dict[str, tuple[str, bool, list[int]]] = {}  # in this step: who gave up -> for whom, which blocks
+        self._moved: dict[str, list[tuple[int, int]]] = {}  # in this step: whose blocks went where
+        self._taken: list[tuple[Away, str, int]] = []  # in this step: whose old block went to whom
         self._ran: set[str] = set()  # in this step
 
     @property
@@ -85,24 +97,44 @@ class PreemptionHistory(History):
             price.found += away.found if away.back is not None and away.back <= position else 0
         return price
 
+    @staticmethod
+    def findable(state: MemoryState, away: Away) -> int:
+        """How many of the tokens that it gave back the prefix cache would find at this moment."""
+        found = num_hit(walk(state, state.requests[away.request_id].token_ids)) if state.cached else 0
+        return min(found, away.num_tokens)
+
     def _read(self, event: ev.Event) -> None:
         state, step = self.state, self.num_steps + 1
         match event:
             case ev.StepStarted():
-                self._asked, self._given, self._ran = "", {}, set()
+                self._asked, self._given, self._ran, self._moved, self._taken = "", {}, set(), {}, []
             case ev.AllocationFailed():
-                self._asked = event.request_id
+                self._asked, self._needed = event.request_id, self._has_no_room(event)
             case ev.BlocksFreed() if event.pool == "gpu":
-                self._given[event.request_id] = (self._asked, len(event.block_ids))
+                self._given[event.request_id] = (self._asked, self._needed, list(event.block_ids))
             case ev.BlocksSwappedOut():
                 for request_id in event.request_ids:
-                    self._given[request_id] = (self._asked, len(event.gpu_block_ids))
+                    self._given[request_id] = (self._asked, self._needed, list(event.gpu_block_ids))
+                    self._moved[request_id] = list(zip(event.gpu_block_ids, event.cpu_block_ids, strict=True))
+            case ev.BlocksSwappedIn():
+                for request_id in event.request_ids:
+                    self._moved[request_id] = list(zip(event.cpu_block_ids, event.gpu_block_ids, strict=True))
+            case ev.BlocksAllocated():
+                for away in self._away.values():
+                    if away.back is None and away.how != "swap":
+                        old = away.kept.intersection(event.block_ids)
+                        away.kept -= old
+                        self._taken += [(away, event.request_id, b) for b in sorted(old)]
             case ev.RequestPreempted():
                 request = state.requests[event.request_id]
-                trigger, blocks = self._given.get(event.request_id, (self._asked, 0))
-                away = Away(event.request_id, event.how, step, trigger, request.num_computed_tokens, blocks)
+                trigger, needed, blocks = self._given.get(event.request_id, (self._asked, self._needed, []))
+                away = Away(event.request_id, event.how, step, trigger, request.num_computed_tokens, len(blocks))
+                away.needed = needed
                 if event.how == "swap":
-                    away.carried[step] += blocks
+                    away.carried[step] += len(blocks)
+                    away.moves[step] = self._moved.get(event.request_id, [])
+                else:
+                    away.kept = {b for b in blocks if b in state.cached}
                 self.aways.append(away)
                 self._away[event.request_id] = away
             case ev.RequestAdmitted() if event.request_id in self._away:
@@ -110,6 +142,7 @@ class PreemptionHistory(History):
                 away.back = step
                 if away.how == "swap":
                     away.carried[step] += away.num_blocks
+                    away.moves[step] = self._moved.get(event.request_id, [])
                 else:
                     away.found = event.num_computed_tokens
             case ev.SlotWritten():
@@ -125,8 +158,25 @@ class PreemptionHistory(History):
             case ev.RequestAdmitted():
                 self._ran.add(event.request_id)
 
+    def _has_no_room(self, event: ev.AllocationFailed) -> bool:
+        """Did the one that asked (or another of its group) need a block for what it has to write?"""
+        state = self.state
+        root = state.requests[event.request_id].root
+        for request_id in [r for r in state.running if root and state.requests[r].root == root] or [event.request_id]:
+            table = state.tables.get(request_id, [])
+            room = len(table) * state.block_size - state.requests[request_id].num_computed_tokens
+            if not table or room < min(event.num_tokens, 1) or state.ref_cnt[table[-1]] > 1:  # a shared one is copied
+                return True
+        return False
+
     def _end_step(self) -> None:
         super()._end_step()
+        for away in self._away.values():
+            takers = [(who, block) for of, who, block in self._taken if of is away]
+            if away.back is None and (takers or (away.how != "swap" and away.step == self.num_steps)):
+                before, away.findable = away.findable, self.findable(self.state, away)
+                if takers and away.findable < before:
+                    away.lost[self.num_steps] = (before - away.findable, takers)
         for request_id, request in self.state.requests.items():
             stays = self.stays.setdefault(request_id, [])
             open_stay = stays[-1] if stays and stays[-1].last is None else None

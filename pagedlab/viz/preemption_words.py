@@ -23,15 +23,15 @@ def run_says(header: dict[str, Any]) -> str:
     if config.get("era", "v1") == "v1":
         return "vLLM V1: blocks go back, tokens are computed again"
     if config.get("preemption") == "swap":
-        return "the paper: blocks are carried to the CPU and back"
-    return "the paper: blocks go back, tokens are computed again"
+        return "vLLM 0.2 (the paper): blocks go to the CPU and back"
+    return "vLLM 0.2 (the paper): blocks go back, computed again"
 
 
 def amount(num_bytes: float) -> str:
-    """Bytes as "0 B", "92 KB" or "1.3 MB" (a million bytes)."""
-    if num_bytes < 1000:
+    """Bytes as "0 B", "92 KiB" or "1.3 MiB", the units in which the memory map gives a block's size."""
+    if num_bytes < 1024:
         return f"{num_bytes:.0f} B"
-    return f"{num_bytes / 1e3:.0f} KB" if num_bytes < 1e6 else f"{num_bytes / 1e6:.3g} MB"
+    return f"{num_bytes / 2**10:.0f} KiB" if num_bytes < 2**20 else f"{num_bytes / 2**20:.3g} MiB"
 
 
 def went(history: PreemptionHistory, step: int) -> list[Away]:
@@ -48,8 +48,11 @@ def story(history: PreemptionHistory, events: Sequence[ev.Event], step: int) -> 
     if step == 0 or not events:
         return ["Nothing has happened yet." if step == 0 else "This run is over."]
     short = names(history.state.requests)
-    said = [_gone(away, short) for away in went(history, step)]
-    said += [_back(away, short, history, step) for away in came(history, step)]
+    gone, back = went(history, step), came(history, step)
+    said = [_gone(away, short) for away in gone] + [_back(away, short, history, step) for away in back]
+    said += [text for away in gone for text in _rule(away, short)]
+    said += [text for away in [*gone, *back] for text in _moved(away, step)]
+    said += [text for away in history.aways for text in _lost(away, short, step)]
     special = {away.request_id for away in came(history, step)}
     new = [e.request_id for e in events if isinstance(e, ev.RequestAdmitted) and e.request_id not in special]
     written = [e.request_id for e in events if isinstance(e, ev.SlotWritten)]
@@ -71,10 +74,54 @@ def _gone(away: Away, short: dict[str, str]) -> str:
     who = short[away.request_id]
     asked = short.get(away.trigger, "")
     why = f"No free block for {asked}" if asked != who else f"No free block for {who} itself"
+    if not away.needed:
+        why = f"No free block at {asked}'s turn"
     blocks = plural(away.num_blocks, "block")
     if away.how == "swap":
-        return f"{why}: {who}'s {blocks} go to the CPU."
-    return f"{why}: {who} gives back {blocks}, {plural(away.num_tokens, 'token')} lost."
+        return f"{why}: {who}'s {blocks} {'goes' if away.num_blocks == 1 else 'go'} to the CPU."
+    return f"{why}: {who} gives back {blocks} ({plural(away.num_tokens, 'token')})."
+
+
+def _rule(away: Away, short: dict[str, str]) -> list[str]:
+    """Why somebody has to go although the one whose turn it was needed no block."""
+    if away.needed:
+        return []
+    return [f"{short.get(away.trigger, '?')}'s last block has room, but the rule wants a free one."]
+
+
+def _moved(away: Away, step: int) -> list[str]:
+    """Which block went where, to the CPU or back."""
+    moves = away.moves.get(step, [])
+    if not moves:
+        return []
+    (first, then), more = zip(*moves[:7], strict=True), ", …" if len(moves) > 7 else ""
+    there, here = (then, first) if step == away.step else (first, then)
+    cpu, gpu = f"CPU {', '.join(map(str, there))}{more}", f"{', '.join(f'#{b}' for b in here)}{more}"
+    return [f"{gpu} → {cpu}." if step == away.step else f"{cpu} → {gpu}."]
+
+
+def _lost(away: Away, short: dict[str, str], step: int) -> list[str]:
+    """Who took a block in which somebody's tokens could have been found."""
+    if step not in away.lost:
+        return []
+    count, takers = away.lost[step]
+    took: dict[str, list[str]] = {}
+    for who, block in takers:
+        took.setdefault(short[who], []).append(f"#{block}")
+    told = listed(f"{who} took {listed(blocks)}" for who, blocks in took.items())
+    return [f"{told}: {plural(count, 'token')} of {short[away.request_id]} can be found no more."]
+
+
+def rule(histories: Sequence[PreemptionHistory], names_of: Sequence[str], step: int) -> str:
+    """Who made room in this step, and why just that one."""
+    short = names(histories[0].state.requests)
+    gone = [list(dict.fromkeys(short.get(a.request_id, "?") for a in went(h, step))) for h in histories]
+    if not any(gone):
+        return ""
+    who = [f"{listed(of)} ({name})" for of, name in zip(gone, names_of, strict=True)]
+    if gone[0] == gone[1] or not all(gone):
+        who = [listed(gone[0] or gone[1])]
+    return f"{', '.join(who)} made room: admitted last."
 
 
 def _back(away: Away, short: dict[str, str], history: PreemptionHistory, step: int) -> str:
@@ -91,9 +138,9 @@ def headline(histories: Sequence[PreemptionHistory], step: int) -> str:
     short = names(histories[0].state.requests)
     if step == 0:
         return "Before the first step"
-    for start, verb, rest, at in (("Memory is full: ", "make", "room", went), ("", "come", "back", came)):
+    for start, verb, at in (("Memory ran out: ", "made room", went), ("", "came back", came)):
         who = [list(dict.fromkeys(short.get(a.request_id, "?") for a in at(h, step))) for h in histories]
-        told = [f"{listed(w)} {verb}{'s' if len(w) == 1 else ''} {rest}" for w in who]
+        told = [f"{listed(w)} {verb}" for w in who]
         if who[0] and who[0] == who[1]:
             return start + told[0]
         if who[0] and who[1]:
@@ -120,16 +167,15 @@ def bar_words(away: Away, bytes_per_block: int) -> list[str]:
     if away.how == "swap":
         moved = amount(sum(away.carried.values()) * bytes_per_block)
         if away.back is None:
-            return [f"in CPU memory: {plural(away.num_blocks, 'block')}", f"CPU: {away.num_blocks}", "CPU"]
-        return [f"in CPU memory, {moved} carried out and in", f"CPU, {moved} carried", f"{moved}"]
+            return [f"{plural(away.num_blocks, 'block')} on the CPU", plural(away.num_blocks, "block")]
+        return [f"on the CPU, {moved} out and in", f"{moved} moved", moved]
     again = sum(away.recomputed.values())
     if away.back is None:
-        number = str(away.num_tokens)
-        return [f"{plural(away.num_tokens, 'token')} thrown away", f"{number} thrown away", number]
+        return [f"gave back {plural(away.num_tokens, 'token')}", plural(away.num_tokens, "token")]
     if away.found:
         return [
-            f"thrown away: {away.found} tokens found again, {again} computed again",
+            f"gave back {away.found + again} tokens: {away.found} found, {again} computed again",
             f"{away.found} found, {again} again",
             f"{again} again",
         ]
-    return [f"thrown away: {plural(again, 'token')} computed again", f"{again} again", str(again)]
+    return [f"{plural(again, 'token')} computed again", f"{again} again"]

@@ -12,6 +12,7 @@ from pagedlab.errors import PagedlabError
 from pagedlab.trace import MemoryState, TraceDriver, replay
 from pagedlab.trace import events as ev
 from pagedlab.viz import prefix_layout as layout
+from pagedlab.viz import prefix_words as wording
 from pagedlab.viz.driver_lab import DriverLab, as_driver
 from pagedlab.viz.marks import Mark
 from pagedlab.viz.prefix_walk import Lookup, walk
@@ -31,7 +32,8 @@ def prefix_hits(
     encoded.
     """
     tokenizer = getattr(getattr(what, "llm", what), "tokenizer", None)  # an engine's, or that of a driver's engine
-    return PrefixHits(PrefixLab(as_driver(what), prompt, encode or (tokenizer.encode if tokenizer else None)))
+    encode = encode or (tokenizer.encode if tokenizer else None)
+    return PrefixHits(PrefixLab(as_driver(what), prompt, encode, getattr(tokenizer, "piece", None)))
 
 
 class PrefixHits(ipywidgets.VBox):
@@ -47,6 +49,7 @@ class PrefixHits(ipywidgets.VBox):
         self._said = ipywidgets.HTML()
         self.box.observe(lambda change: self._typed(change["new"]), names="value")
         super().__init__([lab, ipywidgets.HBox([self.box, self._said])])
+        self.add_class("pagedlab-controls")
 
     def walk(self, prompt: str | Sequence[int]) -> list[Lookup]:
         """Walk another prompt (text or token ids). Raises PagedlabError for one that cannot be encoded."""
@@ -78,9 +81,13 @@ class PrefixLab(DriverLab):
     SIZE = layout.SIZE
 
     def __init__(
-        self, driver: TraceDriver, prompt: str | Sequence[int] | None, encode: Callable[[str], list[int]] | None
+        self,
+        driver: TraceDriver,
+        prompt: str | Sequence[int] | None,
+        encode: Callable[[str], list[int]] | None,
+        piece: Callable[[int], str] | None = None,  # a token's text
     ) -> None:
-        self.driver, self.encode = driver, encode
+        self.driver, self.encode, self._piece = driver, encode, piece
         self.token_ids: list[int] = []
         self.prompt_text = prompt if isinstance(prompt, str) else " ".join(map(str, prompt or ()))
         self._restarted = False
@@ -175,11 +182,11 @@ class PrefixLab(DriverLab):
             h = (bottom - top) * cached / most
             place = (left + i * pitch, bottom - h, max(0.5, pitch - (1 if pitch > 3 else 0)), h)
             marks.append(Mark(f"time.{i + 1}", place, "cell sharp ghost"))
-        marks.append(Mark("time.most", (layout.RIGHT, top + 8), "text s9 soft end", f"at most {most}"))
+        marks.append(Mark("time.most", (left + 244, top - 10), "text s11 soft", f"· tallest bar: {most}"))
         return Strip(marks, left, top, layout.RIGHT - left, bottom - top, count)
 
     def title(self) -> str:
-        return layout.title(self._scene(), self._step_text())
+        return wording.title(self._scene(), self._step_text())
 
     def words(self) -> dict[str, str]:
         scene = self._scene()
@@ -193,7 +200,7 @@ class PrefixLab(DriverLab):
             if self.position == self.num_steps
             else "One step",
             "question": question,
-            "say": f"{self.title()}. {layout.story(scene)}",
+            "say": f"{self.title()}. {wording.story(scene)}",
             "over": "All requests are done" if self.live else "End of the recording",
         }
 
@@ -205,7 +212,7 @@ class PrefixLab(DriverLab):
         lines = [self.title()]
         for lookup in scene.lookups:
             lines.append(
-                f"  block {lookup.logical}: {scene.words(lookup.token_ids)[:40]}: {layout._verdict(lookup, scene)}"
+                f"  block {lookup.logical}: {scene.words(lookup.token_ids)[:40]}: {wording.verdict(lookup, scene)}"
             )
         return "\n".join([*lines, tree_text(self.state, 20)])
 
@@ -227,7 +234,7 @@ class PrefixLab(DriverLab):
                 "This run has no tokenizer with it: give token ids, such as 12 7 31, or make the lab with encode=."
             ) from None
 
-    def _scene(self) -> layout.Scene:
+    def _scene(self) -> wording.Scene:
         header = self.trace.header
         first = self.driver.num_events(self.position - 1) if self.position else 0
         events = self.trace.events[first : self.driver.num_events(self.position)]
@@ -235,17 +242,17 @@ class PrefixLab(DriverLab):
         looked_up = int(self.selected) if self.selected else 0
         attached = "attached" in header
         said = f"vLLM's events · {header['attached']}" if attached else badge(header, self.live)
-        return layout.Scene(
+        return wording.Scene(
             self.state, events, lookups, looked_up, said, self.live, attached, self._costs(), self._pieces()
         )
 
     def _pieces(self) -> dict[int, str]:
-        pieces: dict[int, str] = {}
+        pieces: dict[int, str] = {t: self._piece(t) for t in self.token_ids} if self._piece else {}
         for request in self.state.requests.values():
             pieces.update(zip(request.token_ids, request.texts, strict=True))
         return pieces
 
-    def _costs(self) -> list[layout.Cost]:
+    def _costs(self) -> list[wording.Cost]:
         """What each request's prompt came to, up to the cursor."""
         waited: dict[str, float | None] = {}
         first: dict[str, float] = {}
@@ -265,7 +272,7 @@ class PrefixLab(DriverLab):
                             if request_id in first:
                                 first[request_id] = waited[request_id]
         return [
-            layout.Cost(r, self.state.requests[r].num_prompt_tokens, found[r], first.get(r) or None)
+            wording.Cost(r, self.state.requests[r].num_prompt_tokens, found[r], first.get(r) or None)
             for r in waited
             if r in found
         ]

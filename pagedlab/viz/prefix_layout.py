@@ -6,101 +6,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
-from pagedlab.trace import MemoryState
 from pagedlab.trace import events as ev
-from pagedlab.viz import labels
-from pagedlab.viz.labels import fit, listed, ordinal, plural, width
+from pagedlab.viz.labels import first_that_fits, fit, listed, ordinal, plural, width, wrapped
 from pagedlab.viz.marks import Mark
-from pagedlab.viz.narrator import narrate
-from pagedlab.viz.prefix_walk import Lookup, Node, block_ids, num_hit, place_tree
+from pagedlab.viz.prefix_walk import Lookup, Node, block_ids, place_tree
+from pagedlab.viz.prefix_words import Scene, headline, in_short, result, story, verdict, why
 
 SIZE = (960.0, 524.0)
 LEFT, RIGHT = 24.0, 936.0
-PROMPT_TOP, CARD, GAP = 76.0, (104.0, 44.0), 12.0
-TREE_TOP, ROWS, COLUMNS = 172.0, 4, 8
-QUEUE_TOP = 386.0
-STRIP = (468.0, 512.0)
-
-
-@dataclass
-class Scene:
-    """What one picture depends on. ``lookups``: the prompt's blocks; of these ``looked_up`` have been looked up so far.
-    ``costs``: of each request that came in."""
-
-    state: MemoryState
-    events: Sequence[ev.Event]
-    lookups: list[Lookup]
-    looked_up: int
-    badge: str
-    live: bool
-    attached: bool
-    costs: list[Cost]
-    pieces: Mapping[int, str]  # a token's text, where some request has told it
-    names: dict[str, str] = field(init=False)
-    hues: dict[str, int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.names = labels.names(self.state.requests)
-        self.hues = labels.hues(self.state.requests)
-
-    def words(self, token_ids: Sequence[int]) -> str:
-        """The tokens' text, with a sign for a space at either end; their numbers where a text is not known."""
-        if not all(t in self.pieces for t in token_ids):
-            return " ".join(map(str, token_ids))
-        text = "".join(self.pieces[t] for t in token_ids)
-        inner = text.strip(" ")
-        before, _, after = text.partition(inner) if inner else (text, "", "")
-        inner = labels.printable(inner.replace("\\n", "↵").replace("\n", "↵").replace("\t", "⇥"))
-        return "␣" * len(before) + inner + "␣" * len(after)
-
-    @property
-    def ended(self) -> bool:
-        """Has the walk come to its end?"""
-        return all(lookup.outcome not in ("hit", "last", "miss") for lookup in self.lookups[self.looked_up :])
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What the prompt of one request came to: ``seconds`` from its arrival to its first token, in steps that ran the
-    model; None where it has none yet, or where nobody measured it."""
-
-    request_id: str
-    num_prompt: int
-    num_found: int
-    seconds: float | None
-
-
-def headline(scene: Scene) -> str:
-    if not scene.lookups:
-        n = len(scene.state.prefixes)
-        return f"{plural(n, 'full block')} can be found by {'its' if n == 1 else 'their'} tokens"
-    done = scene.lookups[: scene.looked_up]
-    hit, total = num_hit(done), sum(len(lookup.token_ids) for lookup in scene.lookups)
-    if not scene.ended:
-        now = done[-1] if done else None
-        said = "" if now is None else f"Block {now.logical}: {_verdict(now, scene)}. "
-        return f"{said}{plural(hit, 'token')} found so far"
-    if not hit:
-        return f"Nothing found: all {plural(total, 'token')} have to be computed"
-    return f"{hit} of {total} tokens found, {total - hit} to be computed"
-
-
-def title(scene: Scene, step: str) -> str:
-    return f"Prefix hits, {step}. {headline(scene)}"
-
-
-def story(scene: Scene) -> str:
-    """What the step did."""
-    if scene.attached:
-        stored = sum(isinstance(e, ev.PrefixStored) for e in scene.events)
-        removed = sum(isinstance(e, ev.PrefixRemoved) for e in scene.events)
-        missed = sum(e.num_missed for e in scene.events if isinstance(e, ev.BatchReceived))
-        said = f"The server cached {plural(stored, 'block')} and evicted {removed or 'none'}."
-        batches = "1 batch" if missed == 1 else f"{missed} batches"
-        return f"{said} {batches} never came: the tree may be wrong." if missed else said
-    return " ".join(narrate(scene.events, scene.state).values()) or "This step changed nothing in memory."
+PANEL = (14.0, 48.0, 932.0, 98.0)  # behind the learner's prompt, which is no part of the run
+PROMPT_TOP, CARD, GAP = 68.0, (104.0, 44.0), 12.0
+TREE_TOP, ROWS, COLUMNS = 170.0, 4, 8
+QUEUE_TOP = 389.0
+STORY = (437.0, 452.0)  # its two lines
+STRIP = (482.0, 514.0)
 
 
 def marks(scene: Scene, step: str) -> list[Mark]:
@@ -110,7 +30,7 @@ def marks(scene: Scene, step: str) -> list[Mark]:
 def _header(scene: Scene) -> Iterator[Mark]:
     badge = fit(scene.badge, 300, 11.5)
     w = width(badge, 11.5) + 30
-    yield Mark("head.line", (LEFT, 37), "text s18 semi", fit(headline(scene), RIGHT - LEFT - w - 16, 18, bold=True))
+    yield Mark("head.line", (LEFT, 37), "text s18 semi", headline(scene, RIGHT - LEFT - w - 16))
     yield Mark("badge", (RIGHT - w, 21, w, 22), "card badge", tip="What produced this picture")
     yield Mark("badge.light", (RIGHT - w + 10, 28, 8, 8), "cell light" if scene.live else "cell still")
     yield Mark("badge.text", (RIGHT - w + 24, 36), "text soft", badge)
@@ -120,69 +40,51 @@ def _header(scene: Scene) -> Iterator[Mark]:
 
 
 def _prompt(scene: Scene) -> Iterator[Mark]:
-    yield Mark("prompt.title", (LEFT, 66), "text s11 bold soft", "YOUR PROMPT")
-    what = "cut into blocks; each is looked up by its tokens and all before them" if scene.lookups else "type one below"
-    yield Mark("prompt.what", (LEFT + 104, 66), "text s11 soft", what)
+    yield Mark("prompt.panel", PANEL, "card", tip="Your prompt: a question, no part of the run")
+    yield Mark("prompt.title", (LEFT, 61), "text s11 bold soft", "YOUR PROMPT")
+    said = result(scene)
+    yield Mark("prompt.result", (LEFT + 104, 61), "text s11 bold" if scene.lookups else "text s11 soft", said)
+    size = f"blocks of {plural(scene.state.block_size, 'token')}"
+    ways = (f"{size}, each looked up with all before it", size)
+    if len(scene.lookups) > COLUMNS:
+        ways = tuple(f"{way}; + {plural(len(scene.lookups) - COLUMNS, 'block')} more" for way in ways)
+    room = RIGHT - LEFT - 104 - width(said, 11, bold=True) - 12
+    yield Mark("prompt.what", (RIGHT, 61), "text s11 soft end", first_that_fits(ways, room, 11))
     for lookup in scene.lookups[:COLUMNS]:
         yield from _lookup(scene, lookup)
-    if len(scene.lookups) > COLUMNS:
-        yield Mark("prompt.more", (RIGHT, 66), "text s11 soft end", f"+ {len(scene.lookups) - COLUMNS} blocks more")
+    yield Mark("prompt.why", (LEFT, PROMPT_TOP + 73), "text s11", fit(why(scene), RIGHT - LEFT, 11))
 
 
 def _lookup(scene: Scene, lookup: Lookup) -> Iterator[Mark]:
     """A chip: choosing it walks that far."""
     x, y = LEFT + lookup.logical * (CARD[0] + GAP), PROMPT_TOP
     i, done = lookup.logical, lookup.logical < scene.looked_up
-    now = lookup.logical == scene.looked_up - 1
-    verdict = _verdict(lookup, scene) if done else "not looked up yet"
+    now = scene.now is not None and i == scene.now.logical
+    said = verdict(lookup, scene) if done else "not looked up yet"
     cls = (
         "card chip plain block"
         + (" found" if done and lookup.outcome in ("hit", "last") else "")
         + (" now" if now else "")
+        + (" pale" if lookup.outcome == "partial" else "")
     )
-    yield Mark(
-        f"chip.{i + 1}", (x, y, *CARD), cls, tip=f"Walk to block {i}: {scene.words(lookup.token_ids)}. {verdict}"
-    )
+    yield Mark(f"chip.{i + 1}", (x, y, *CARD), cls, tip=f"Walk to block {i}: {scene.words(lookup.token_ids)}. {said}")
     yield Mark(f"prompt.{i}.n", (x + 8, y + 16), "text mono s12 bold", str(i))
     sign = {"hit": "✓", "last": "↻", "miss": "✗", "partial": "–", "after": "–"}[lookup.outcome] if done else "?"
     if done and lookup.block_id is not None:
         sign += f" #{lookup.block_id}"
     yield Mark(f"prompt.{i}.sign", (x + CARD[0] - 8, y + 16), "text mono s12 bold end", sign)
-    text = fit(scene.words(lookup.token_ids), CARD[0] - 14, 10.5)
-    yield Mark(f"prompt.{i}.t", (x + 8, y + 35), "text s10", text)
+    yield Mark(f"prompt.{i}.t", (x + 8, y + 35), "text s10", _preview(scene.words(lookup.token_ids)))
     yield Mark(
         f"prompt.{i}.v",
-        (x + CARD[0] / 2, y + 58),
+        (x + CARD[0] / 2, y + 57),
         f"text s10 mid {'bold' if now else 'soft'}",
-        fit(_short(lookup) if done else "", CARD[0] + 8, 10.5, bold=now),
+        fit(in_short(lookup) if done else "", CARD[0] + 8, 10.5, bold=now),
     )
 
 
-def _short(lookup: Lookup) -> str:
-    if lookup.outcome == "hit":
-        return "hit, revived" if lookup.revives else "hit"
-    return {"last": "computed again", "miss": "miss: stop", "partial": "not full", "after": "not looked up"}[
-        lookup.outcome
-    ]
-
-
-def _verdict(lookup: Lookup, scene: Scene) -> str:
-    where = f"in #{lookup.block_id}" if lookup.block_id is not None else "in memory"
-    match lookup.outcome:
-        case "hit" if lookup.revives:
-            return f"found {where}, out of the free queue"
-        case "hit" if lookup.block_id is not None:
-            owners = listed(scene.names[r] for r in scene.state.owners(lookup.block_id))
-            return f"found {where}, shared with {owners}"
-        case "hit":
-            return f"found {where}"
-        case "last":
-            return f"{where}, but the last token's logits are needed: computed again"
-        case "miss":
-            return "not in memory, the walk ends"
-        case "partial":
-            return "not full, so it has no hash"
-    return "behind the first miss: not looked up"
+def _preview(text: str) -> str:
+    """The beginning of a block's text, inside its card: these signs are wider than ``width`` takes them to be."""
+    return fit(text, CARD[0] - 16 - 2.4 * sum(c in "<>↵=" for c in text[:15]), 10.5)
 
 
 # -------------------------------------------------------------------------------------------------------- the tree
@@ -192,11 +94,16 @@ def _tree(scene: Scene) -> Iterator[Mark]:
     state = scene.state
     path = [lookup.block_hash for lookup in scene.lookups if lookup.block_hash]
     nodes, left = place_tree(state, ROWS, COLUMNS, path)
-    yield Mark("tree.title", (LEFT, 158), "text s11 bold soft", "HASHED BLOCKS")
-    what = "each behind the block before it; column = logical block"
-    yield Mark("tree.what", (LEFT + 122, 158), "text s11 soft", what)
-    if left:
-        yield Mark("tree.more", (RIGHT, 158), "text s11 soft end", f"+ {plural(left, 'block')} more")
+    partial, missing = _partial(scene, nodes)
+    yield Mark("tree.title", (LEFT, 162), "text s11 bold soft", "HASHED BLOCKS")
+    what = f"{len(state.prefixes):,}, each behind the block before it"
+    if not scene.attached:
+        what += "; “free, 2nd”: its place in the free queue below"
+    yield Mark("tree.what", (LEFT + 122, 162), "text s11 soft", what)
+    more = [plural(left, "block") + " more"] if left else []
+    more += missing if len(missing) == 1 else [f"{len(missing)} not full"] if missing else []
+    if more:
+        yield Mark("tree.more", (RIGHT, 162), "text s11 soft end", f"+ {' and '.join(more)}")
     if not nodes:
         yield Mark(
             "tree.none",
@@ -223,6 +130,41 @@ def _tree(scene: Scene) -> Iterator[Mark]:
             yield Mark(f"orphan.{node.block_hash[:16]}", (x - 5, y + 25), "text s11 soft end", "…")
     for node in nodes:
         yield from _node(scene, node, ids.get(node.block_hash), turn, node.block_hash in walked)
+    for request_id, block_id, filled, parent, node in partial:
+        id, (x, y) = f"partial.{request_id}", _at(node)
+        if parent is not None:
+            yield Mark(f"{id}.edge", (), "path line", _edge(parent, node))
+        name, of = scene.names[request_id], f"{filled} of {state.block_size}"
+        tip = f"#{block_id} of {name}: {of} slots hold a token, no hash yet"
+        yield Mark(id, (x, y, *CARD), "card block pale", tip=tip)
+        yield Mark(f"{id}.n", (x + 8, y + 16), "text mono s12 soft", f"#{block_id}")
+        hue = f"c{scene.hues[request_id]}"
+        yield Mark(f"{id}.who", (x + CARD[0] - 8, y + 16), f"text bold end hue {hue}", name)
+        yield Mark(f"{id}.t", (x + 8, y + 33), "text s10 soft", f"{of}: no hash")
+
+
+def _partial(scene: Scene, nodes: list[Node]) -> tuple[list[tuple[str, int, int, Node | None, Node]], list[str]]:
+    """The block that each request is filling, behind its last hashed one: (request, block, slots filled, the node
+    before it, its place). And those that found no room, in words."""
+    state = scene.state
+    taken = {(node.row, node.column) for node in nodes}
+    by_hash = {node.block_hash: node for node in nodes}
+    placed, missing = [], []
+    for request_id, table in state.tables.items():
+        logical = next((i for i, b in enumerate(table) if b not in state.cached), None)
+        filled = state.filled(request_id, logical) if logical is not None else 0
+        if not 0 < filled < state.block_size:
+            continue
+        parent = by_hash.get(state.cached[table[logical - 1]]) if logical else None
+        row = 1 + max((r for r, _ in taken), default=-1)
+        if parent is not None and (parent.row, logical) not in taken:
+            row = parent.row
+        if (parent is None and logical) or row >= ROWS or logical >= COLUMNS:
+            missing.append(f"#{table[logical]} of {scene.names[request_id]}, not full: no hash")
+            continue
+        taken.add((row, logical))
+        placed.append((request_id, table[logical], filled, parent, Node("", logical, row, False)))
+    return placed, missing
 
 
 def _at(node: Node) -> tuple[float, float]:
@@ -264,9 +206,9 @@ def _node(scene: Scene, node: Node, block_id: int | None, turn: Mapping[int, int
         yield Mark(f"{id}.who", (x + CARD[0] - 8, y + 16), f"text bold end hue {hue}", text)
     else:
         room -= width(new, 9.5, bold=True)
-        text = fit(status.removeprefix("free, ") if new else status, room, 10.5)
+        text = first_that_fits((status, status.removeprefix("free, ").removeprefix("evicted ")), room, 10.5)
         yield Mark(f"{id}.who", (x + CARD[0] - 8, y + 16), "text s10 soft end", text)
-    yield Mark(f"{id}.t", (x + 8, y + 33), "text s10", fit(scene.words(prefix.token_ids), CARD[0] - 14, 10.5))
+    yield Mark(f"{id}.t", (x + 8, y + 33), "text s10", _preview(scene.words(prefix.token_ids)))
     if new:
         yield Mark(f"{id}.new", (x - 2, y - 2, CARD[0] + 4, CARD[1] + 4), "over round")
         yield Mark(f"{id}.word", (x + start + 2, y + 16), "text s9 bold", new)
@@ -295,7 +237,7 @@ def _queue(scene: Scene) -> Iterator[Mark]:
     yield Mark("queue.what", (LEFT + 92, QUEUE_TOP - 8), "text s11 soft", "who is handed out next loses its hash (◆)")
     if not state.free:
         yield Mark("queue.none", (LEFT, QUEUE_TOP + 16), "text s12 soft", "No block is free.")
-    for i, block_id in enumerate(state.free[:12]):
+    for i, block_id in enumerate(state.free[:11]):
         x, cached = LEFT + i * 46, block_id in state.cached
         tip = f"#{block_id}, {'next' if i == 0 else ordinal(i + 1)}, " + ("has a hash" if cached else "has no hash")
         yield Mark(f"queue.{block_id}", (x, QUEUE_TOP, 40, 26), f"card {'kept' if cached else 'free'} tiny", tip=tip)
@@ -303,29 +245,40 @@ def _queue(scene: Scene) -> Iterator[Mark]:
         yield Mark(
             f"queue.{block_id}.n", (x + 20, QUEUE_TOP + 17), f"text s11 mid {'bold' if i == 0 else ''}".rstrip(), text
         )
-    if len(state.free) > 12:
-        yield Mark("queue.more", (LEFT + 12 * 46 + 4, QUEUE_TOP + 17), "text s11 soft", f"+ {len(state.free) - 12}")
+    if len(state.free) > 11:
+        yield Mark("queue.more", (LEFT + 11 * 46, QUEUE_TOP + 17), "text s11 soft", f"+ {len(state.free) - 11:,}")
 
 
 def _costs(scene: Scene) -> Iterator[Mark]:
     """What the last prompts came to: tokens found, tokens computed, time to the first token."""
     if scene.attached:
         return
-    columns = ((700.0, "prompt"), (760.0, "found"), (832.0, "computed"), (RIGHT, "first token"))
+    columns = ((648.0, "prompt"), (694.0, "found"), (760.0, "computed"), (RIGHT, "first token"))
+    steps = "From its arrival to its first token, in steps that ran the model, with all else that these steps did."
     for x, text in columns:
-        yield Mark(f"cost.{text}", (x, QUEUE_TOP - 8), "text s10 soft end", text)
+        once = text == "first token"  # one measurement: less to compute may still take longer
+        said, tip = ("first token, one noisy timing", steps) if once else (text, "")
+        yield Mark(f"cost.{text}", (x, QUEUE_TOP - 8), "text s10 soft end", said, tip)
+    if len(scene.costs) > 3:
+        yield Mark("cost.last", (604, QUEUE_TOP - 8), "text s10 soft end", "the last 3:")
     for i, cost in enumerate(scene.costs[-3:]):
-        y, name = QUEUE_TOP + 7 + i * 15, scene.names[cost.request_id]
-        yield Mark(f"cost.{i}.who", (650, y), f"text s12 bold end hue c{scene.hues[cost.request_id]}", name)
+        y, name = QUEUE_TOP + 6 + i * 14, scene.names[cost.request_id]
+        yield Mark(f"cost.{i}.who", (604, y), f"text s12 bold end hue c{scene.hues[cost.request_id]}", name)
         time = f"{cost.seconds * 1000:,.0f} ms" if cost.seconds is not None else "–"
         values = (str(cost.num_prompt), str(cost.num_found), str(cost.num_prompt - cost.num_found), time)
         for (x, text), value in zip(columns, values, strict=True):
-            yield Mark(f"cost.{i}.{text}", (x, y), f"text mono s11 end{' bold' if text == 'found' else ''}", value)
+            loud = {"found": " bold", "first token": " soft"}.get(text, "")
+            yield Mark(f"cost.{i}.{text}", (x, y), f"text mono s11{loud} end", value)
 
 
 def _words(scene: Scene, step: str) -> Iterator[Mark]:
-    told = story(scene)
-    yield Mark("story", (LEFT, 438), "text s12", fit(told, RIGHT - LEFT, 12), tip=told)
-    yield Mark("step", (RIGHT, 456), "text s12 soft end", step)
-    yield Mark("time.title", (LEFT, 456), "text s11 bold soft", "BLOCKS WITH A HASH")
-    yield Mark("time.what", (LEFT + 154, 456), "text s11 soft", "after each step")
+    for shorter in (0, 1, 2):
+        told = story(scene, shorter)
+        lines = wrapped(told, RIGHT - LEFT, 12, 2)
+        if " ".join(lines) == told:
+            break
+    for i, line in enumerate(lines):
+        yield Mark("story.rest" if i else "story", (LEFT, STORY[i]), "text s12", line, tip=told)
+    yield Mark("step", (RIGHT, 472), "text s12 soft end", step)
+    yield Mark("time.title", (LEFT, 472), "text s11 bold soft", "BLOCKS WITH A HASH")
+    yield Mark("time.what", (LEFT + 154, 472), "text s11 soft", "after each step")

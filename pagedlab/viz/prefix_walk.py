@@ -81,6 +81,33 @@ def num_hit(lookups: Sequence[Lookup]) -> int:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """Why a block missed: of all that could stand in its place, the block that begins most like it, and the first token
+    (``index`` within the block) that differs. ``index``: None where none does: it belongs to another salt."""
+
+    index: int | None
+    token_id: int
+    other_token_id: int
+    block_hash: str
+
+
+def difference(state: MemoryState, lookups: Sequence[Lookup]) -> Difference | None:
+    """Of the block where this walk ended; None where it did not miss, and where nothing stands in that place."""
+    missed = next((lookup for lookup in lookups if lookup.outcome == "miss"), None)
+    if missed is None:
+        return None
+    parent = lookups[missed.logical - 1].block_hash if missed.logical else None
+    best: Difference | None = None
+    for block_hash in state.prefix_children().get(parent, []):
+        theirs = state.prefixes[block_hash].token_ids
+        pairs = enumerate(zip(missed.token_ids, theirs, strict=False))
+        index = next((i for i, (mine, other) in pairs if mine != other), None)
+        if best is None or index is None or (best.index is not None and index > best.index):
+            best = Difference(index, missed.token_ids[index or 0], theirs[index or 0], block_hash)
+    return best
+
+
+@dataclass(frozen=True)
 class Node:
     """A place in the tree: ``column`` is the logical block, ``row`` counts from the top."""
 

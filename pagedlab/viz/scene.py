@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pagedlab.trace import MemoryState
-from pagedlab.trace.events import Event
+from pagedlab.trace.events import BlockCopied, Event
 from pagedlab.trace.replay import CpuPool
 from pagedlab.viz import labels
 from pagedlab.viz.labels import plural
-from pagedlab.viz.narrator import narrate
+from pagedlab.viz.narrator import in_brief, narrate
 
 
 @dataclass
@@ -29,6 +29,7 @@ class Scene:
     names: dict[str, str] = field(init=False)
     hues: dict[str, int] = field(init=False)
     owners: dict[int, list[str]] = field(init=False)  # of each block that somebody holds
+    copies: dict[int, int] = field(init=False)  # made in this step (copy-on-write) -> the block it is a copy of
     cpu_owners: dict[int, list[str]] = field(init=False)  # the same for the pool of those swapped out
 
     def __post_init__(self) -> None:
@@ -41,6 +42,7 @@ class Scene:
         for request_id, region in self.state.regions.items():
             for slot in range(region.start, region.start + region.length):
                 self.owners[slot] = [request_id]
+        self.copies = {e.to_block_id: e.from_block_id for e in self.events if isinstance(e, BlockCopied)}
         self.cpu_owners = {}
         for request_id, table in self.state.cpu.tables.items():
             for block_id in dict.fromkeys(table):
@@ -96,14 +98,19 @@ def headline(scene: Scene) -> str:
 
 
 def step_text(scene: Scene) -> str:
-    past = " · the past" if scene.live and scene.position < scene.num_steps else ""
-    return f"step {scene.position} of {scene.num_steps}{past}"
+    """Where we are: in the past, at the latest step of a run that goes on, or at its end."""
+    state, more = scene.state, ""
+    if scene.live and scene.position < scene.num_steps:
+        more = " · the past"
+    elif scene.live and scene.position and (state.running or state.waiting or state.swapped):
+        more = " so far"
+    return f"step {scene.position} of {scene.num_steps}{more}"
 
 
 def title(scene: Scene) -> str:
     """The picture in one line, for a screen reader and as the static picture's name."""
     who = f"{scene.names[scene.selected]}: " if scene.selected is not None else ""
-    return f"Memory map, {step_text(scene)}. {who}{headline(scene)}"
+    return f"Memory map, {step_text(scene).removesuffix(' so far')}. {who}{headline(scene)}"
 
 
 def badge(header: dict[str, Any], live: bool) -> str:
@@ -121,16 +128,16 @@ def scale(header: dict[str, Any], block_size: int) -> str:
     total = block_size * s["num_layers"] * 2 * s["num_kv_heads"] * s["head_size"] * s["bytes_per_element"]
     amount = f"{total / 2**20:.3g} MiB" if total >= 2**20 else f"{total / 2**10:.4g} KiB"
     return (
-        f"1 block = {plural(block_size, 'token')} × {plural(s['num_layers'], 'layer')} × K, V × "
-        f"{plural(s['num_kv_heads'], 'head')} × {s['head_size']} × {s['bytes_per_element']} B = {amount}"
+        f"1 block = {plural(block_size, 'token')} × {plural(s['num_layers'], 'layer')} × 2 (K, V) × "
+        f"{plural(s['num_kv_heads'], 'head')} × {s['head_size']} numbers × {s['bytes_per_element']} bytes = {amount}"
     )
 
 
-def story(scene: Scene) -> tuple[str, str]:
-    """What the step did: about the selected request, and about the others."""
-    told = narrate(scene.events, scene.state, scene.selected)
-    mine = told.pop(scene.selected, "")
-    others = " ".join(told.values())
+def story(scene: Scene, shorter: int = 0) -> tuple[str, str]:
+    """What the step did: about the selected request, and in brief about the others (``shorter``: see ``in_brief``)."""
+    whole = scene.selected if shorter < 3 else None  # of whom all is told
+    mine = narrate(scene.events, scene.state, whole).get(scene.selected, "") if scene.selected else ""
+    others = in_brief(scene.events, scene.state, scene.selected, shorter)
     if not mine and not others:
         return ("Nothing has happened yet." if scene.position == 0 else "This step changed nothing in memory."), ""
     return (mine, others) if mine else (others, "")

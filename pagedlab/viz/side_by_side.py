@@ -37,7 +37,8 @@ def step_both(both: Any, *, names: tuple[str, str] = ("vLLM", "pagedlab"), step:
 
 
 class SideBySideLab(Lab):
-    """The lab. Its steps are the recording's; where our side stopped before, the other goes on alone."""
+    """The lab. Its steps are the recording's; where our side stopped before, the other goes on alone.
+    ``predictions``: the step that answers -> the block that was pointed at."""
 
     NAME = "Side by side"
     SIZE = layout.SIZE
@@ -48,13 +49,15 @@ class SideBySideLab(Lab):
         self.both, self.names = both, names
         self._different = [both.different(i) for i in range(len(both.theirs))]
         self._tables = [layout.tables(both.theirs), layout.tables(both.ours)]
-        self._hues = labels.hues(item["req"] for item in both.header["requests"])
+        self._hues = layout.hues([item["req"] for item in both.header["requests"]], both.theirs, self._tables[0])
         engine = both.header["engine"].removesuffix(" V1 Scheduler")
         self._badges = (f"recorded · {engine}", badge(both.trace.header, live))
         opening = self.first_difference or min(1, self.num_steps)
         self.position = opening if step is None else whole(step, "step")
         if not 0 <= self.position <= self.num_steps:
             raise PagedlabError(f"There is no step {step}; recorded are 0 (before the first) to {self.num_steps}.")
+        self._furthest = self.position
+        self.predictions: dict[int, int] = {}
         super().__init__()
 
     @property
@@ -93,10 +96,65 @@ class SideBySideLab(Lab):
         said = layout.verdict(self._scene())
         return f"{self.names[0]} and {self.names[1]} side by side, step {self.position}. {said}"
 
+    @property
+    def score(self) -> tuple[int, int]:
+        """Right predictions, and all that were decided."""
+        seen = {step: block for step, block in self.predictions.items() if step <= self._furthest}
+        decided = [block in self._handed_out(step) for step, block in seen.items()]
+        return sum(decided), len(decided)
+
+    def point(self, id: str) -> None:
+        """A block of either side was clicked."""
+        self.predict(int(id.rpartition(".")[2]))
+
+    def predict(self, block_id: int) -> None:
+        """Name a block that somebody gets in the next step, on both sides where they agree. The step answers, by the
+        recording. Raises PagedlabError where nothing is handed out or it was seen already, and for an unknown block."""
+        num_blocks = self.both.header["num_blocks"]
+        if not 0 <= whole(block_id, "block_id") < num_blocks:
+            raise PagedlabError(f"There is no block #{block_id}; the pool has #0 to #{num_blocks - 1}.")
+        if self.position < self._furthest or not self._handed_out(self.position + 1):
+            raise PagedlabError("There is nothing to predict here: the next step hands out no block, or it was seen.")
+        self.predictions[self.position + 1] = block_id
+        self.show()
+
+    def _handed_out(self, step: int) -> dict[int, str]:
+        """The blocks that requests get in this step of the recording, and who gets each; where blocks can be told
+        apart."""
+        if not 1 <= step <= self.num_steps or not layout.can_point(self.both.header["num_blocks"]):
+            return {}
+        before = self._tables[0][step - 2] if step > 1 else {}
+        return {b: r for r, table in self._tables[0][step - 1].items() for b in table[len(before.get(r, ())) :]}
+
     def words(self) -> dict[str, str]:
+        self._furthest = max(self._furthest, self.position)
         verdict = f"{self._total()}." if self._total() else f"No difference in {plural(self.num_steps, 'step')}."
         say = f"{self.title()} {layout.story(self._scene())}"
-        return {"next": "One step of both", "verdict": verdict, "say": say, "over": "End of the recording"}
+        return {
+            "next": "One step of both",
+            "verdict": self._answer() or verdict,
+            "question": self._question(),
+            "say": say,
+            "over": "End of the recording",
+        }
+
+    def _question(self) -> str:
+        if not self._handed_out(self.position + 1):
+            return ""
+        guess = self.predictions.get(self.position + 1)
+        if guess is not None:
+            return f"You say #{guess}. Take the step and see."
+        return "Which block will somebody get in the next step? Click one."
+
+    def _answer(self) -> str:
+        guess = self.predictions.get(self.position)
+        if guess is None:
+            return ""
+        out, (right, decided) = self._handed_out(self.position), self.score
+        score = f"Score {right} of {decided}."
+        if guess in out:
+            return f"✓ {out[guess]} got #{guess}. {score}"
+        return f"You said #{guess}; it was {labels.listed((f'#{b}' for b in out), 4)}. {score}"
 
     def text(self) -> str:
         """Both sides' fields for a terminal; "≠" is in front of those that differ."""
@@ -149,5 +207,6 @@ class SideBySideLab(Lab):
             held.append(tables[i] if 0 <= i < len(tables) else {})
         return layout.Scene(
             self.both.header, self.position, self.names, self._badges, self._hues, now, before, held, self.different,
-            self.counts, self._total(), self.both.error,
+            self.counts, self._total(), self.both.error, bool(self._handed_out(self.position + 1)),
+            self.predictions.get(self.position + 1),
         )  # fmt: skip

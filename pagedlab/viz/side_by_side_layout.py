@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pagedlab.viz.labels import fit, listed, ordinal, plural, width
+from pagedlab.viz import labels
+from pagedlab.viz.labels import as_many, first_that_fits, fit, listed, ordinal, plural, width
 from pagedlab.viz.marks import Mark
 from pagedlab.viz.pool_grid import Grid, pool_grid
+from pagedlab.viz.style import NUM_HUES
 
 FIELDS = ("scheduled", "new", "resumed", "preempted", "tables", "free", "finished", "running", "waiting", "step")
 
@@ -40,6 +42,8 @@ class Scene:
     counts: dict[str, int]
     total: str  # of the steps that differ, in words; empty where there are none
     error: str
+    asking: bool = False  # is it to be predicted which block is handed out next?
+    guess: int | None = None
 
 
 def tables(steps: Sequence[dict[str, Any]]) -> list[dict[str, list[int]]]:
@@ -51,6 +55,46 @@ def tables(steps: Sequence[dict[str, Any]]) -> list[dict[str, list[int]]]:
         found.append(dict(held))
         held = {r: table for r, table in held.items() if r in step["running"]}
     return found
+
+
+def hues(
+    requests: Sequence[str], steps: Sequence[dict[str, Any]], held: Sequence[dict[str, list[int]]]
+) -> dict[str, int]:
+    """A colour number for each request. Whoever comes takes the one that nobody has had for longest: so a colour does
+    not go from one who is done to another in the next step."""
+    found, usual = {}, labels.hues(requests)
+    last = dict.fromkeys(range(NUM_HUES), -1)  # the step in which its last owner was done
+    in_use: dict[str, int] = {}
+    for i, (step, tables_now) in enumerate(zip(steps, held, strict=True)):
+        for request_id in tables_now:
+            if request_id not in found:
+                free = [hue for hue in last if hue not in in_use.values()] or list(last)
+                hue = min(free, key=lambda hue: (last[hue], hue != usual.get(request_id)))
+                found[request_id] = in_use[request_id] = hue
+        for request_id in step["finished"]:
+            if request_id in in_use:
+                last[in_use.pop(request_id)] = i
+    return usual | found
+
+
+def hits(scene: Scene, side: int, request_id: str) -> int:
+    """How many tokens of one that is admitted were found in memory. A recording tells it of new ones only; of those
+    that come back it follows from how many blocks they got and how many tokens were computed."""
+    step = scene.now[side]
+    if request_id in step["new"]:
+        return step["new"][request_id]
+    size, table = scene.header["block_size"], step["tables"].get(request_id, [])
+    return max(0, len(table) - -(-step["scheduled"].get(request_id, 0) // size)) * size
+
+
+def taken(scene: Scene, side: int) -> tuple[set[int], set[int]]:
+    """The blocks that requests got in this step: those that had been free, and those that another one holds too."""
+    step, before, held = scene.now[side], scene.before[side], scene.held[side]
+    if step is None:
+        return set(), set()
+    got = {b for r, table in step["tables"].items() for b in table[len(before.get(r, ())) :]}
+    others = {b for r, table in before.items() if r in held and r not in step["preempted"] for b in table}
+    return got - others, got & others
 
 
 # ------------------------------------------------------------------------------------------------------ the words
@@ -68,23 +112,30 @@ def verdict(scene: Scene) -> str:
     return f"{len(scene.different)} of {len(FIELDS)} fields {verb}: {listed(scene.different, 9)}."
 
 
-def story(scene: Scene) -> str:
-    """What the recorded side did in this step."""
+def story(scene: Scene, brief: bool = False) -> str:
+    """What the recorded side did in this step; ``brief``: without how many tokens were found."""
     step = scene.now[0]
     if step is None:
         return ""
     said = []
-    for request_id, hit in step["new"].items():
-        found = f" with {plural(hit, 'token')} found in memory" if hit else ""
-        said.append(f"{request_id} starts{found}")
-    said += [f"{r} is preempted: its blocks go back" for r in step["preempted"]]
-    said += [f"{r} comes back" for r in step["resumed"]]
-    taken = sum(len(table) - len(scene.before[0].get(r, ())) for r, table in step["tables"].items())
+    if step["new"]:
+        num_hit = 0 if brief else sum(step["new"].values())
+        found = f" with {plural(num_hit, 'token')} found in memory" if num_hit else ""
+        said.append(f"{listed(step['new'])} {'starts' if len(step['new']) == 1 else 'start'}{found}")
+    if gone := step["preempted"]:
+        are = "is preempted: its" if len(gone) == 1 else "are preempted: their"
+        said.append(f"{listed(gone)} {are} blocks go back")
+    if step["resumed"]:
+        num_hit = 0 if brief else sum(hits(scene, 0, r) for r in step["resumed"])
+        found = f", {plural(num_hit, 'token')} found in memory" if num_hit else ""
+        said.append(f"{listed(step['resumed'])} {'comes' if len(step['resumed']) == 1 else 'come'} back{found}")
+    new, shared = taken(scene, 0)
     tokens = sum(step["scheduled"].values())
     alone = len(step["scheduled"]) == 1
     run = f"{plural(len(step['scheduled']), 'request')} {'runs' if alone else 'run'} {plural(tokens, 'token')}"
-    grown = f", the tables grow by {plural(taken, 'block')}" if taken else ", no table grows"
-    said.append(run + grown if tokens else "nobody runs")
+    also = f" and {'shares' if alone else 'share'} {len(shared)}" if shared else ""
+    grown = f" and {'takes' if alone else 'take'} {plural(len(new), 'block')}{also}"
+    said.append(run + (grown if new or shared else ", no block is taken") if tokens else "nobody runs")
     if step["finished"]:
         verb = "finishes" if len(step["finished"]) == 1 else "finish"
         said.append(f"then {listed(step['finished'])} {verb}")
@@ -93,42 +144,79 @@ def story(scene: Scene) -> str:
 
 def value(scene: Scene, side: int, field: str) -> str:
     """What one side says in one field."""
+    items, between = items_of(scene, side, field)
+    return between.join(items)
+
+
+def items_of(scene: Scene, side: int, field: str) -> tuple[list[str], str]:
+    """What one side says in one field: its items, and what stands between them."""
     step = scene.now[side]
     if step is None:
-        return f"stopped: {scene.error}" if side and scene.error else "–"
+        return [f"stopped: {scene.error}" if side and scene.error else "–"], ""
     match field:
         case "scheduled":
-            return ", ".join(f"{r} ×{n}" for r, n in step["scheduled"].items()) or "–"
-        case "new":
-            return ", ".join(f"{r} ({n} hit)" if n else r for r, n in step["new"].items()) or "–"
+            counts = [f"{r} ×{n}" for r, n in step["scheduled"].items()]
+            return [*counts[:-1], f"{counts[-1]} tokens"] if counts else ["–"], ", "
+        case "new" | "resumed":
+            found = {r: hits(scene, side, r) for r in step[field]}
+            return [f"{r} ({plural(n, 'token')} found)" if n else r for r, n in found.items()] or ["–"], ", "
+        case "preempted":
+            return _with_blocks(step[field], scene.before[side], "had"), "; "
+        case "finished":
+            return _with_blocks(step[field], scene.held[side], "then gives back"), "; "
         case "tables":
-            return _tables(scene, side)
+            return _tables(scene, side), ", "
         case "free":
-            return " → ".join(f"#{b}" for b in step["free"]) or "none"
+            return [f"#{b}" for b in step["free"]] or ["none"], " → "
         case "step":
-            return f"{step['step']} (counted from 0)" if scene.position != step["step"] else str(step["step"])
-    return ", ".join(step[field]) or "–"
+            return [f"{step['step'] + 1} (in the recording {step['step']}: counted from 0)"], ""
+    return list(step[field]) or ["–"], ", "
 
 
-def _tables(scene: Scene, side: int) -> str:
+def _with_blocks(requests: Sequence[str], held: dict[str, list[int]], verb: str) -> list[str]:
+    """Requests with their blocks, or with how many they are, or alone: what there is room for."""
+    tables = {r: held.get(r, []) for r in requests}
+    numbers = [f"{r}, {verb} {' '.join(f'#{b}' for b in t) or 'no block'}" for r, t in tables.items()]
+    counts = [f"{r}, {verb} {plural(len(t), 'block')}" for r, t in tables.items()]
+    fits = (items for items in (numbers, counts) if width("; ".join(items), 10.5, bold=True) <= PANEL)
+    return next(fits, list(requests)) or ["–"]
+
+
+def _shown(scene: Scene, side: int, field: str) -> str:
+    """What there is room for. Where the two differ behind that: from there on."""
+    items, between = items_of(scene, side, field)
+    wrong = field in scene.different
+    text = as_many(items, between, PANEL, 10.5, bold=wrong)
+    if wrong and " … (" in text:
+        other, _ = items_of(scene, 1 - side, field)
+        pairs = enumerate(zip(items, other, strict=False))
+        first = next((i for i, (a, b) in pairs if a != b), min(len(items), len(other)))
+        if first >= text.count(between) and first:
+            start = f"from place {first + 1} on: "
+            rest = items[first:] or ["nothing"]
+            text = start + as_many(rest, between, PANEL - width(start, 10.5, bold=True), 10.5, bold=True)
+    return fit(text, PANEL, 10.5, bold=wrong)
+
+
+def _tables(scene: Scene, side: int) -> list[str]:
     """Where the two differ: from where on the first such table differs. Else what the step added."""
     mine, other = (scene.now[s] and scene.now[s]["tables"] for s in (side, 1 - side))
     if "tables" in scene.different and other is not None:
         for request_id in [*mine, *other]:
             table, theirs = mine.get(request_id), other.get(request_id)
             if table is None:
-                return f"{request_id}: no table"
+                return [f"{request_id}: no table"]
             if table != theirs:
                 pairs = enumerate(zip(table, theirs or (), strict=False))
                 start = next((i for i, (a, b) in pairs if a != b), min(len(table), len(theirs or ())))
                 rest = " ".join(f"#{b}" for b in table[start:])
-                return f"{request_id}[{start}:]: {rest or 'ends here'}"
+                return [f"{request_id}[{start}:]: {rest or 'ends here'}"]
     added = []
     for request_id, table in mine.items():
         had = scene.before[side].get(request_id, [])
         if len(table) > len(had):
             added.append(f"{request_id} + {' '.join(f'#{b}' for b in table[len(had) :])}")
-    return ", ".join(added) or f"{plural(len(mine), 'table')}, none longer"
+    return added or [f"{plural(len(mine), 'table')}, none longer"]
 
 
 # ---------------------------------------------------------------------------------------------------- the marks
@@ -142,28 +230,33 @@ def _head(scene: Scene) -> Iterator[Mark]:
     cls = "text s18 bold alarm" if scene.different else "text s18 bold"
     yield Mark("headline", (LEFT, 36), cls, fit(verdict(scene), RIGHT - LEFT - 120, 18, bold=True))
     yield Mark("step", (RIGHT, 36), "text s12 end soft", f"step {scene.position}")
-    yield Mark("story", (LEFT, 58), "text s12", fit(story(scene), RIGHT - LEFT, 12))
+    said = first_that_fits((story(scene), story(scene, brief=True)), RIGHT - LEFT, 12)
+    yield Mark("story", (LEFT, 58), "text s12", said)
 
 
 def _legend(scene: Scene) -> Iterator[Mark]:
     """What the two have in common: the workload, and how to read a block."""
     header, x = scene.header, LEFT
+    requests = header["requests"]
+    came = sum(item.get("arrive", 0) < scene.position for item in requests)
     lines = [
         ("bold", "WORKLOAD"),
-        ("", plural(len(header["requests"]), "request")),
+        ("", f"{came} of {len(requests)} came"),
         ("", f"{header['num_blocks']} blocks of {header['block_size']}"),
-        ("", f"{header['max_num_seqs']} at a time"),
-        ("", f"cache {'on' if header['enable_caching'] else 'off'}"),
+        ("", f"at most {header['max_num_seqs']} run"),
+        ("", f"prefix cache {'on' if header['enable_caching'] else 'off'}"),
         ("", ""),
         ("bold", "A BLOCK"),
-        ("", "r7: r7 has it"),
-        ("", "+1: one more has"),
-        ("", "next: next out"),
+        ("", "r7: r7 holds it"),
+        ("", "bar: got it now"),
+        ("", "grey: r7 just done"),
+        ("", "next, 2nd …: free,"),
+        ("", "in this order"),
         ("", "dashed: differs"),
     ]
     for i, (bold, text) in enumerate(lines):
         if text:
-            yield Mark(f"legend.{i}", (x, POOL[0] + 10 + 14.5 * i), f"text s10 soft {bold}".rstrip(), text)
+            yield Mark(f"legend.{i}", (x, POOL[0] + 9 + 12.6 * i), f"text s10 soft {bold}".rstrip(), text)
 
 
 def _side(scene: Scene, side: int) -> Iterator[Mark]:
@@ -181,6 +274,11 @@ def _side(scene: Scene, side: int) -> Iterator[Mark]:
     yield from (_many if grid.per_cell > 1 else _pool)(scene, side, grid, mine, other)
 
 
+def can_point(num_blocks: int) -> bool:
+    """Is each block a mark of its own?"""
+    return pool_grid(num_blocks, (SIDES[0], POOL[0], PANEL, POOL[1])).per_cell == 1
+
+
 def _blocks(scene: Scene, side: int) -> dict[int, tuple[str, ...] | str]:
     """What each block is: its owners, or its turn in the free queue."""
     step = scene.now[side]
@@ -196,30 +294,47 @@ def _blocks(scene: Scene, side: int) -> dict[int, tuple[str, ...] | str]:
 
 def _pool(scene: Scene, side: int, grid: Grid, mine: dict, other: dict) -> Iterator[Mark]:
     """The blocks as they were when the step was scheduled; a dashed outline where the other side's is not so."""
-    small = grid.tier == "small"
+    small, step = grid.tier == "small", scene.now[side]
+    done = set(step["finished"]) if step else set()
+    got = {}  # block -> who got it in this step
+    for request_id, table in step["tables"].items() if step else ():
+        got |= dict.fromkeys(table[len(scene.before[side].get(request_id, ())) :], request_id)
     for block_id in range(grid.count):
         x, y, w, h = grid.place(block_id)
         id, content = f"{side}.block.{block_id}", mine.get(block_id, "")
         owners = content if isinstance(content, tuple) else ()
-        hue = f"c{scene.hues[owners[0]]}" if owners else ""
-        kind = f"owned {hue}" if owners else "null" if block_id == 0 else "free"
+        stays = [r for r in owners if r not in done]
+        hue = f"c{scene.hues[(stays or owners)[0]]}" if owners else ""
+        ends = bool(owners) and not stays
+        kind = "lost" if ends else f"owned {hue}" if owners else "null" if block_id == 0 else "free"
         turn = "" if owners or (grid.count > TOLD_ALL and content not in FIRST_TURNS) else content
         said = f"held by {listed(owners)}" if owners else "null block" if block_id == 0 else "free"
+        said += ", back in the queue after this step" if ends else ", got in this step" if block_id in got else ""
         tip = f"{scene.names[side]}, block #{block_id}: {said}"
-        yield Mark(id, (x, y, w, h), f"card {kind} tiny", tip=tip)
+        askable = " askable" if scene.asking and block_id else ""
+        yield Mark(id, (x, y, w, h), f"card {kind} tiny{askable}", tip=tip)
+        if scene.guess == block_id:
+            yield Mark(f"{side}.guess", (x - 2, y - 2, w + 4, h + 4), "over guess")
         if not small:
             yield Mark(f"{id}.n", (x + 3, y + 10), "text mono s8 soft", str(block_id))
         elif block_id % grid.columns == 0:
             yield Mark(f"{id}.n", (x - 4, y + h / 2 + 3), "text mono s8 soft end", f"#{block_id}")
         if owners:
-            text = owners[0] + (f"+{len(owners) - 1}" if len(owners) > 1 else "")
-            bar = (x + 1, y + 1, w - 2, h - 2) if small else (x + 3, y + h - 7, w - 6, 4)
-            yield Mark(f"{id}.full", bar, f"cell sharp {hue}" + (" level1" if small else ""))
-            size = "s8" if small else "s11"
-            text = fit(text, w, 8 if small else 11, bold=True)
-            if text and "…" not in text and h >= 8:
-                y_text = y + h / 2 + (3 if small else 5)
-                yield Mark(f"{id}.who", (x + w / 2, y_text), f"text {size} bold mid hue {hue}", text)
+            if small and not ends:
+                level = "level2" if block_id in got else "level1"
+                yield Mark(f"{id}.full", (x + 1, y + 1, w - 2, h - 2), f"cell sharp {level} {hue}")
+            elif block_id in got and not small:
+                yield Mark(f"{id}.full", (x + 3, y + h - 7, w - 6, 4), f"cell sharp c{scene.hues[got[block_id]]}")
+            size, px = ("s8", 8) if small else ("s11", 11) if len(owners) == 1 else ("s10", 10.5)
+            more = f"+{len(owners) - 1}" if len(owners) > 1 else ""
+            shown = (" ".join(owners), owners[0] + more)
+            text = next((t for t in shown if width(t, px, bold=True) <= w - 2), "")
+            if text and h >= 8:
+                y_text = y + h / 2 + (3 if small else 4)
+                looks = "soft" if ends else f"hue {hue}"
+                yield Mark(f"{id}.who", (x + w / 2, y_text), f"text {size} bold mid {looks}", text)
+        elif kind == "null" and not small:
+            yield Mark(f"{id}.word", (x + w / 2, y + h / 2 + 5), "text s8 soft mid", "null")
         elif turn:
             bold = "bold" if turn == "next" else "soft"
             size, y_text = ("s8", y + h / 2 + 3) if small else ("s9", y + h / 2 + 7)
@@ -253,7 +368,7 @@ def _fields(scene: Scene) -> Iterator[Mark]:
     """Each field: in how many steps it differs, and what the two sides say in this one."""
     y, pitch = ROWS
     yield Mark("fields.head", (LEFT, y - 17), "text s10 bold soft", "FIELD")
-    yield Mark("fields.count", (SIDES[0] - 10, y - 17), "text s10 soft end", "steps ≠")
+    yield Mark("fields.count", (SIDES[0] - 10, y - 17), "text s10 soft end", "≠ in steps")
     for i, field in enumerate(FIELDS):
         at, wrong = y + pitch * i, field in scene.different
         count = scene.counts[field]
@@ -262,15 +377,16 @@ def _fields(scene: Scene) -> Iterator[Mark]:
         seen = "text mono s10 bold end" if count else "text mono s10 soft end"
         yield Mark(f"field.{field}.count", (SIDES[0] - 10, at), seen, str(count))
         for side in (0, 1) if scene.position else ():
-            said = value(scene, side, field)
+            said = _shown(scene, side, field)
             looks = "text s10 bold alarm" if wrong else "text s10 soft" if said == "–" else "text s10"
-            yield Mark(f"{side}.field.{field}", (SIDES[side], at), looks, fit(said, PANEL, 10.5, bold=wrong))
+            yield Mark(f"{side}.field.{field}", (SIDES[side], at), looks, said)
 
 
 def _time(scene: Scene) -> Iterator[Mark]:
     y = STRIP[0] - 14
     yield Mark("strip.title", (LEFT, y), "text s11 bold soft", "TIME")
-    yield Mark("strip.what", (LEFT + 40, y), "text s11 soft", "each column a step, as tall as many fields differ in it")
+    what = "each column a step; where fields differ stands a bar, the taller the more of them"
+    yield Mark("strip.what", (LEFT + 40, y), "text s11 soft", what)
     cls = "text s11 bold end" if scene.total else "text s11 soft end"
     yield Mark("strip.total", (RIGHT - 12, y), cls, scene.total or "no step differs")
 

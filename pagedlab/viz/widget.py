@@ -8,6 +8,7 @@ a notebook that runs without one, the lab is a value with a picture.
 
 from __future__ import annotations
 
+import traceback
 import weakref
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -294,6 +295,7 @@ class Lab(anywidget.AnyWidget):
         content = content if isinstance(content, dict) else {}
         self._heard = content.get("n")
         try:
+            _check_message(content)
             match content.get("do"):
                 case "show":
                     self.read_on_and_clear()
@@ -326,10 +328,44 @@ class Lab(anywidget.AnyWidget):
             if self._open_pane is not None:
                 self.show_pane(self.pane(self._open_pane))
         except Exception as error:  # shown where it happened: nobody sees a traceback of a click
-            said = (
-                str(error) if isinstance(error, PagedlabError) else f"The step failed. {type(error).__name__}: {error}"
-            )
+            said = str(error)
+            if not isinstance(error, PagedlabError):  # an engine's part failed, a learner's own perhaps
+                misread = content.get("do") in ("point", "drag", "act") and _in_lab(error)
+                said = NOT_UNDERSTOOD if misread else f"The step failed. {type(error).__name__}: {error}"
             self.send({"error": said, "heard": self._heard})
+
+
+NOT_UNDERSTOOD = "The page asked for something that this lab does not understand. Run the cell that shows it again."
+_NAME = (str, type(None))
+_MESSAGES: dict[str, dict[str, Any]] = {  # what the front end says, with what in it
+    "show": {"position": int, "selected": _NAME},
+    "at": {"position": int, "selected": _NAME},
+    "point": {"id": str},
+    "whole": {},
+    "drag": {"what": str, "onto": str},
+    "pane": {"id": _NAME},
+    "act": {"pane": str, "name": str, "values": dict},
+}
+
+
+def _check_message(content: dict[str, Any]) -> None:
+    """Raises PagedlabError for a message that no front end of ours sends."""
+    fields = _MESSAGES.get(content["do"]) if isinstance(content.get("do"), str) else {} if not content else None
+    good = fields is not None and all(
+        name in content and isinstance(content[name], kind) and not isinstance(content[name], bool)
+        for name, kind in fields.items()
+    )
+    have = content.get("have")
+    if have is not None:  # the picture that it has: (position, selected)
+        good = good and isinstance(have, list) and [*map(type, have)] in ([int, str], [int, type(None)])
+    if not good:
+        raise PagedlabError(NOT_UNDERSTOOD)
+
+
+def _in_lab(error: Exception) -> bool:
+    """Was it raised in a lab itself, which could not read a message, and not in an engine under it?"""
+    here = str(Path(__file__).parent)
+    return all(frame.f_code.co_filename.startswith(here) for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 _open: weakref.WeakSet[Lab] = weakref.WeakSet()

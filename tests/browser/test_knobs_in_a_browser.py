@@ -28,7 +28,7 @@ class Page:
         """Every mark of one lab: its class names and its words, by id."""
         return root.evaluate(
             """root => Object.fromEntries([...root.querySelectorAll("[data-id]")].map(e => [e.dataset.id, [
-                 e.getAttribute("class").replace(" new-mark", ""),
+                 e.getAttribute("class"),
                  e.tagName === "text" ? e.firstChild?.textContent ?? "" : ""]]))"""
         )
 

@@ -7,6 +7,7 @@ import statistics
 import nbformat
 import pytest
 
+from pagedlab.bench.labs import OURS_CLICK
 from pagedlab.trace import MemoryState, TraceDriver, load
 from pagedlab.viz.stored import without_live_views
 
@@ -76,7 +77,7 @@ def check(picture, state: MemoryState) -> None:
             slots = [marks[f"block.{block}.s{o}"]["cls"] for o in range(state.block_size)]
             assert ["hatched" not in cls for cls in slots] == [s is not None for s in state.slots[block]]
     turns = {int(id.split(".")[1]): m["text"] for id, m in marks.items() if re.fullmatch(r"block\.\d+\.turn", id)}
-    assert set(turns) == set(state.free) and (not state.free or turns[state.free[0]] == "next")
+    assert set(turns) == set(state.free) and (not state.free or turns[state.free[0]] == "next free")
     request = state.requests[selected]
     for position, text in enumerate(request.texts[: request.num_computed_tokens] if table else []):
         if state.edited:  # what lies in the slot, whoever wrote it
@@ -278,17 +279,36 @@ def test_how_long_a_click_takes_is_kept_for_the_record(jupyter, lab_page, artifa
     lab_page.run_all()
     lab = Lab(lab_page.page)
     lab.wait(1)
-    measure = """(what) => new Promise(resolve => {
-        const root = document.querySelector('.pagedlab'), before = root.dataset.position, start = performance.now();
-        const look = () => root.dataset.position !== before && root.dataset.busy === 'false'
-            ? requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - start))) : setTimeout(look, 1);
-        root.querySelector(`[data-do=${what}]`).click();
-        look();
-    })"""
     times = {
-        "engine_ms": [lab_page.page.evaluate(measure, "step") for _ in range(20)],
-        "seen_ms": [lab_page.page.evaluate(measure, "back") for _ in range(20)],
+        "engine_ms": [lab_page.page.evaluate(OURS_CLICK, "step") for _ in range(20)],
+        "seen_ms": [lab_page.page.evaluate(OURS_CLICK, "back") for _ in range(20)],
     }
     medians = {name: round(statistics.median(values), 1) for name, values in times.items()}
     (artifacts / "memory-map-times.json").write_text(json.dumps({"medians": medians, **times}))
     print(medians)
+
+
+def test_what_moves_is_seen_to_move_then_no_mark_has_a_transform_and_nothing_moves_where_that_is_unwanted(
+    jupyter, lab_page
+):
+    """Hundreds of marks with a transform made every frame slow."""
+    page = lab_page.page
+    lab_page.open(jupyter.notebook("motion.ipynb", LIVE + "lab"))
+    lab_page.run_all()
+    Lab(page).wait(1)
+    page.evaluate("""() => {
+        const animate = Element.prototype.animate;
+        window.moved = [];
+        Element.prototype.animate = function (...how) {
+            if (this.closest(".pagedlab svg")) window.moved.push(this.dataset.id);
+            return animate.apply(this, how);
+        };
+    }""")
+    page.evaluate(OURS_CLICK, "step")
+    moved = page.evaluate("window.moved")
+    assert 0 < len(moved) < 40 and any(id.startswith("token.") for id in moved)
+    page.wait_for_function("""() => [...document.querySelectorAll(".pagedlab svg [data-id]")]
+        .every(mark => getComputedStyle(mark).transform === "none")""")
+    page.emulate_media(reduced_motion="reduce")
+    page.evaluate(OURS_CLICK, "step")
+    assert page.evaluate("window.moved") == moved

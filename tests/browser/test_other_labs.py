@@ -7,7 +7,7 @@ pytestmark = pytest.mark.browser
 
 # Every mark on the page: its words and its class names, by id.
 MARKS = """() => Object.fromEntries([...document.querySelectorAll(".pagedlab [data-id]")].map(e => [e.dataset.id, [
-  e.getAttribute("class").replace(" new-mark", ""), e.tagName === "text" ? e.firstChild?.textContent ?? "" : ""]]))"""
+  e.getAttribute("class"), e.tagName === "text" ? e.firstChild?.textContent ?? "" : ""]]))"""
 
 
 class Lab:

@@ -55,7 +55,7 @@ def test_the_preemption_lab(jupyter, lab_page, artifacts):
     check(lab_page.page, lab)
     page.key("ArrowRight", 3)
     lab.forward()
-    assert "✓ E made room. Score 1 of 1." in page.root.locator(".ask").inner_text()
+    assert "✓ E made room: admitted last. Score 1 of 1." in page.root.locator(".ask").inner_text()
     while lab.forward():  # both engines run
         page.key("ArrowRight", lab.position)
         check(lab_page.page, lab)

@@ -13,10 +13,10 @@ LONG = LIVE.replace("max_tokens=14", "max_tokens=40").replace("override=12", "ov
 
 # The front end's memory alone; the test plays the kernel: `sent` is what it was asked, `answer` is a message back.
 STORE = """() => {
-  const strip = { version: 0, base: null, set: [], del: [], size: null };
+  const strip = { version: 0, base: null, set: [], del: [], like: {}, size: null };
   const message = (position, extra = {}) => ({
-    lab: { name: "x", size: [1, 1] }, position, selected: "A", base: null, stale: [], del: [], strip, panes: {},
-    set: [["m", [0, 0], "text", `${position}`]], next: "", verdict: "", question: "", say: "",
+    lab: { name: "x", size: [1, 1] }, position, selected: "A", base: null, stale: [], strip, panes: {},
+    set: [["m", [0, 0], "text", `${position}`]], del: [], like: {}, next: "", verdict: "", question: "", say: "",
     run: { steps: position, live: true, over: "" }, heard: null, ...extra });
   const sent = [];
   let answer;

@@ -4,6 +4,8 @@ up.
 
 from __future__ import annotations
 
+import re
+
 from pagedlab.engine.request import Request, SamplingParams
 from pagedlab.engine.scheduler import Scheduler
 from pagedlab.kv.block_pool import BlockPool
@@ -119,3 +121,33 @@ def crowded() -> Trace:
         budget=16,
         arrive_after=[0, 0, 2, 4],
     )
+
+
+def patched(base: dict[str, list], patch: dict) -> dict[str, list]:
+    """What lab.js does with a picture and a message that changes it (marks as JSON, by id)."""
+    marks = {id: mark for id, mark in base.items() if id not in patch["del"]}
+    marks |= {mark[0]: mark for mark in patch["set"]}
+    for model, blocks in patch["like"].items():
+        parts = [mark for id, mark in marks.items() if _block(id) == model]
+        for block in blocks:
+            to, origin = marks[block][1], marks[model][1]
+            marks = {id: mark for id, mark in marks.items() if _block(id) != block}
+            for id, (x, y, *size), cls, *words in parts:
+                place = [_tenth(x + to[0] - origin[0]), _tenth(y + to[1] - origin[1]), *size]
+                numbered = [_numbered(text, model.split(".")[-1], block.split(".")[-1]) for text in words]
+                marks[block + id[len(model) :]] = [block + id[len(model) :], place, cls, *numbered]
+    return marks
+
+
+def _block(id: str) -> str | None:
+    found = re.match(r".*?block\.[0-9]+", id, re.DOTALL)
+    return found and found[0]
+
+
+def _numbered(text: str, number: str, other: str) -> str:
+    return other if text == number else text.replace(f"#{number}", f"#{other}", 1)
+
+
+def _tenth(x: float) -> float:
+    x = round(x, 1)
+    return int(x) if x == int(x) else x

@@ -57,7 +57,7 @@ def test_it_opens_where_a_request_fits_nowhere_though_the_sum_would_do():
     strip = lab.strips["oracle"]
     assert strip.wait.scattered and strip.wait.longest < 16 <= strip.wait.free == strip.num("external") == 25
     marks = picture(lab.marks())
-    assert [marks[f"oracle.length.{start}"].text for start in (0, 13, 53)] == ["7 free", "7 free", "11 free in a row"]
+    assert [marks[f"oracle.length.{start}"].text for start in (0, 13, 53)] == ["7 free", "7 free", "11 free"]
     assert marks["oracle.n4"].text == "25" and "alarm" in marks["oracle.n4"].cls
     assert "lost" in marks["slot.0.oracle"].cls and "lost" not in marks["slot.0.paged"].cls
 
@@ -102,7 +102,8 @@ def test_every_static_picture_is_valid_and_in_its_frame(theme, kind):
 
 def test_a_prediction_is_answered_by_the_next_event():
     lab = fragmentation(moment=0, select="max")
-    assert lab.words()["question"].startswith("A comes in next")
+    asked = "Maximum: A comes in next and takes 24 slots in a row. Where will its tokens begin? Click a free slot."
+    assert lab.words()["question"] == asked
     lab.point("slot.3.max")
     assert lab.words()["question"] == "You say slot 3. Go on and see."
     assert "guess" in picture(lab.marks())
@@ -130,7 +131,7 @@ def test_saved_traces_show_the_same_pictures_and_say_that_they_are_recorded(tmp_
     said = {"badge", "badge.text", "badge.light"}
     assert [m for m in again.marks() if m.id not in said] == [m for m in lab.marks() if m.id not in said]
     badge = picture(again.marks())["badge.text"].text
-    assert badge.startswith("recorded · allocator only · 20") and not again.live
+    assert badge.startswith("recorded · no model · 20") and not again.live
 
 
 def test_a_strip_of_many_slots_is_drawn_run_by_run():
@@ -170,7 +171,8 @@ def test_c_arrives_later_and_takes_two_blocks_that_do_not_touch_where_no_hole_is
     assert said == "C arrives. C took blocks #10 and #7: they need not touch."
     lab.seek(lab.position - 1)
     assert "C" not in lab.strips["paged"].state.requests
-    assert lab.words()["question"].startswith("C comes in next")
+    assert lab.words()["question"].startswith("Paged: C arrives next and takes 2 blocks.")
+    assert picture(lab.marks())["paged.queue"].text == "nobody waits"  # no contradiction: it has not arrived
 
 
 def test_a_moment_shows_who_arrives_though_nobody_comes_in():
@@ -196,3 +198,91 @@ def test_an_argument_of_a_wrong_type_is_refused(name):
             fragmentation(**{name: wrong})
     with pytest.raises(PagedlabError, match="block_size is 0"):
         fragmentation(block_size=0)
+
+
+def test_the_one_who_waits_says_what_it_asks_for_and_what_there_is():
+    lab = fragmentation(moment=0, select="max")
+    needs = {}
+    for moment in (1, 5):
+        lab.seek(moment)
+        marks = picture(lab.marks())
+        needs[moment] = [marks[f"{kind}.need"].text if f"{kind}.need" in marks else "" for kind in KINDS]
+        for kind, strip in lab.strips.items():
+            if f"{kind}.need" in marks:  # red where the sum would do, and only there are slots lost
+                scattered = strip.wait is not None and strip.wait.scattered
+                assert ("alarm" in marks[f"{kind}.need"].cls) == scattered == (strip.num("external") > 0)
+    assert needs[1] == ["C asks for 24 in a row: 16 are free", "G asks for 16 in a row: none is free",
+                        "G asks for 16 in a row: 11 are free", ""]  # fmt: skip
+    assert needs[5] == ["C asks for 24 in a row: it fits", "G asks for 16 in a row: longest hole 8",
+                        "G asks for 16 in a row: longest hole 11", ""]  # fmt: skip
+
+
+def test_a_strip_is_called_by_one_name_and_the_headline_says_whose_it_is():
+    from pagedlab.viz import fragmentation_words as words
+
+    lab = fragmentation()
+    for kind, strip in lab.strips.items():
+        marks = picture(fragmentation(select=kind, moment=lab.position).marks())
+        assert marks[f"key.{kind}.name"].text in marks[f"chip-name.{kind}"].text.lower()
+        assert marks["head.line"].text == f"{words.short_name(strip)}: {words.headline(strip)}"
+    keys = [mark for id, mark in picture(lab.marks()).items() if id.startswith("key.") and id.endswith(".name")]
+    assert [mark.text for mark in keys] == ["maximum", "power of two", "oracle", "paged"]  # as the strips, always
+
+
+@pytest.mark.parametrize("badge", ["live", "recorded"])
+def test_no_headline_and_no_need_of_the_chapters_labs_is_cut(badge):
+    for load_ in (LOAD, [(4, 6), (4, 9), (8, 12, 6), (9, 5), (4, 9)]):
+        lab = fragmentation(load_, moment=0)
+        lab.live = badge == "live"
+        while lab.forward():
+            for kind in KINDS:
+                lab.choose(kind)
+                cut = [m.text for m in lab.marks() if m.text.endswith("…")]
+                assert not cut, (lab.position, cut)
+
+
+def test_who_comes_in_has_a_letter_before_it_has_written():
+    lab = fragmentation(moment=1)
+    marks = picture(lab.marks())
+    for kind, strip in lab.strips.items():
+        assert strip.num("token") == 0
+        said = [mark.text for id, mark in marks.items() if id.startswith(f"{kind}.who.")]
+        assert said == list(strip.state.running)
+
+
+def test_blocks_that_are_apart_say_whose_logical_block_they_are():
+    lab = fragmentation([(4, 6), (4, 9), (8, 12, 6), (9, 5), (4, 9)])
+    seen = 0
+    while lab.forward():
+        marks = picture(lab.marks())
+        named = {int(id.split(".")[2]): mark.text for id, mark in marks.items() if id.startswith("paged.own.")}
+        tables = lab.strips["paged"].state.tables
+        apart = {r: table for r, table in tables.items() if list(table) != [*range(table[0], table[0] + len(table))]}
+        assert named == {b: f"{r}{i}" for r, table in apart.items() for i, b in enumerate(table)}
+        assert ("paged.named" in marks) == bool(named)
+        seen += bool(named)
+    assert seen
+
+
+def test_lines_that_coincide_lie_side_by_side_and_steps_are_numbered_where_they_begin():
+    lab = fragmentation([(4, 6), (4, 9), (8, 12, 6), (9, 5), (4, 9)])
+    marks = picture(lab.marks())
+    first = {kind: float(marks[f"count.line.{kind}"].text.split()[1].split("H")[0]) for kind in KINDS}
+    assert len({first[kind] for kind in ("power_of_two", "oracle", "paged")}) == 3  # four requests each
+    steps = [mark for id, mark in marks.items() if id.startswith("axis.") and id.count(".") == 1]
+    assert [mark.text for mark in steps] == ["step 1", "5", "10", "15", "20"]
+    pitch = (684 - 62) / lab.num_steps
+    for mark in steps:
+        moment = lab.moments[1 + round((mark.place[0] - 62) / pitch)]
+        before = lab.moments[round((mark.place[0] - 62) / pitch)]
+        assert before.step < moment.step == int(mark.text.removeprefix("step "))
+
+
+def test_full_blocks_have_an_owner_and_freed_ones_a_number():
+    lab = fragmentation(moment=0, select="paged")
+    told = []
+    while lab.forward():
+        told.append(lab.words()["say"])
+    text = " ".join(told)
+    assert "The blocks of G and H were full, they got #15 and #16." in text
+    assert "A and C are finished: #5, #4, #2 and #1 are free again." in text and ".." not in text

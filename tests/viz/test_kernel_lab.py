@@ -87,8 +87,59 @@ def test_a_row_appears_when_the_last_block_of_its_tile_was_read(walk):
         assert sum(m.id.endswith(".order") for m in marks.values()) == read
         ET.fromstring(lab.svg("dark"))
     assert rows == [0, 0, 0, 0, 1, 1, 2]
-    assert picture(lab.marks())["block.10.order"].text == "6"
+    assert picture(lab.marks())["block.10.order"].text == "5"  # its logical block: one way to count, from 0
     assert "rescale 0.6" in lab.text()
+
+
+def test_the_block_table_answers_the_question_before_the_block_is_read(llm, walk):
+    lab, table = KernelLab(walk), llm.tables["B"].block_ids
+    for read in range(1, lab.num_steps):
+        lab.seek(read)
+        marks = picture(lab.marks())
+        assert [marks[f"entry.{i}.p"].text for i in range(6)] == [f"{i} → #{b}" for i, b in enumerate(table)]
+        assert [marks[f"entry.{i}"].cls.startswith("card owned") for i in range(6)] == [i < read for i in range(6)]
+        assert marks["entry.5.full"].text == f"{walk.context - 20}/4"
+
+
+@pytest.mark.parametrize("length", [8, 9, 12, 13, 30])
+def test_of_a_long_table_the_entries_read_now_and_next_are_shown(walk, length):
+    long = replace(walk, context=4 * length, spans=[[(i // 4, i, i + 1) for i in range(length)]] * 2)
+    lab = KernelLab(replace(long, rows=[walk.rows[0] * 30] * 4, num_blocks=40))
+    for read in range(1, length + 1):
+        lab.seek(read)
+        shown = {id for id in picture(lab.marks()) if id.startswith("entry.") and id.count(".") == 1}
+        assert len(shown) <= 8 and {f"entry.{read - 1}", f"entry.{min(read, length - 1)}"} <= shown
+    assert ("table.shown" in picture(lab.marks())) == (length > 8)
+
+
+def test_each_row_of_the_output_is_drawn_to_one_scale_with_its_signs(walk):
+    lab = KernelLab(walk, head=1)
+    lab.seek(lab.num_steps)
+    marks = picture(lab.marks())
+    rows = [row[4] for row in walk.rows[1]]
+    largest = max(abs(v) for row in rows for v in row)
+    assert f"over {largest / 2:.2g}," in marks["softmax.scale"].text
+    assert marks["softmax.output"].text == "output (÷ l): 16 of 16 numbers"
+    for i, row in enumerate(rows):
+        middle = marks[f"softmax.{i}.zero"].place[1] + 0.4
+        for d, value in enumerate(row):
+            _, top, _, high = marks[f"softmax.{i}.o{d}"].place
+            assert (top < middle - 0.1) == (value >= 0)
+            assert (high > 7.9) == (abs(value) > largest / 2) and (high > 4.7) == (abs(value) > largest / 8)
+
+
+def test_nothing_is_said_to_come_where_the_next_block_brings_it(walk):
+    lab = KernelLab(walk)
+    assert "its 16 tokens are read" in picture(lab.marks())["softmax.wait"].text
+    assert "softmax.wait" not in picture(KernelLab(replace(walk, block_size=16)).marks())
+
+
+def test_the_strides_are_told_from_what_they_are_made_of(walk):
+    how = {what: how for what, how, _ in address(Scene(walk, 0, 1))}
+    assert how["+ physical_block_offset × stride"] == "0 × 32 (2 heads × 16)"
+    assert how["× stride of a block"].endswith(" × 128 (4 × 32)")
+    apart = replace(walk, strides=(1024, 16, 64))  # HND: then they are not made of each other
+    assert not any("(" in how for _, how, _ in address(Scene(apart, 0, 1)))
 
 
 def test_a_prediction_is_answered_by_the_next_block(walk):
@@ -154,10 +205,9 @@ def test_a_recording_of_spans_shows_the_walk_and_the_processors_and_no_number_it
     lab.seek(3)
     marks = picture(lab.marks())
     assert marks["badge.text"].text == "recorded · NVIDIA H200 · bf16 · 2026-07-01"
-    assert lab.title() == (
-        "Kernel, request 0, KV head 1, part 0, 3 of 3 blocks read. Iteration 2 of 2: logical block 2 is block #5"
-    )
-    assert [marks[f"block.{b}.order"].text for b in (7, 2, 5)] == ["1", "2", "3"]
+    assert lab.title().startswith("Kernel, request 0, KV head 1, part 0, 3 of 3 blocks read. ")
+    assert lab.title().endswith(" i=1 reads logical block 2: block #5")
+    assert [marks[f"block.{b}.order"].text for b in (7, 2, 5)] == ["0", "1", "2"]
     assert marks["program.clock"].text == "ran on SM 1, from 100 to 901 ns"
     assert sum(id.startswith("sm.") and id[3:].isdigit() for id in marks) == 16
     assert not any(id.startswith(("address", "softmax")) for id in marks)

@@ -13,7 +13,7 @@ from pagedlab.trace import events as ev
 from pagedlab.trace import replay
 from pagedlab.viz import knobs
 from pagedlab.viz import knobs_layout as layout
-from pagedlab.viz.knobs_run import MEASURES, run_knobs, workload
+from pagedlab.viz.knobs_run import MEASURES, KnobRun, run_knobs, workload
 from pagedlab.viz.marks import picture
 
 GIB = 1 << 30
@@ -243,3 +243,60 @@ def test_what_is_of_a_wrong_type_is_refused(lab):
             Held(others=value)
     full = plan_card("L4", held=Held(others=30))
     assert full.free_at_start == 0 and "0.0 GiB are free" in full.said
+
+
+def test_every_sum_on_the_board_comes_out_as_it_is_written(lab):
+    """A reader can check each line: no figure is one block short, or off by a rounding."""
+    import re
+
+    plain = lambda text: [float(n) for n in re.findall(r"\d+(?:\.\d+)?", text.replace(",", ""))]  # noqa: E731
+    for share in (0.5, 0.85, 0.9, 0.92, 0.97):
+        for model in ("Llama-3.2-1B", "Llama-3.1-8B"):
+            for size in (4, 16, 64):
+                plan = plan_card("L4", model, gpu_memory_utilization=share, block_size=size)
+                if plan.outcome == "fits":
+                    left, right = layout._sums(KnobRun(1, plan, 32))[0].split(" = ", 1)
+                    u, card, weights, activations, rest = plain(left)
+                    gib, blocks, usable, slots, tokens = plain(right.replace("#0", ""))
+                    assert u * card - weights - activations - rest == pytest.approx(gib, abs=0.021)
+                    assert usable == blocks - 1 and slots == size and usable * slots == tokens == plan.num_tokens
+    for run in lab.runs[:2]:
+        lab.choose(run.number)
+        marks = picture(lab.board.marks())
+        for quotient, whole_, divisor in re.findall(
+            r"(\d+)\D+\((\d+) ÷ (\d+)\)", marks["scale.parts"].text.replace(",", "")
+        ):
+            assert int(quotient) == int(whole_) // int(divisor)
+        assert "one is the null block" in marks["scale.parts"].text and not marks["scale.parts"].text.endswith("…")
+        needed, *parts, computed = plain(marks["under.computed"].text)
+        assert needed == sum(len(lab._base.tokenizer.encode(prompt)) + n - 1 for prompt, n in lab.load)
+        m = run.measured
+        assert m["needed"] == needed and m["needed"] - m["found"] + m["again"] == m["computed"] == computed
+        assert parts == [m[name] for name in ("found", "again") if m[name]]
+
+
+def test_the_map_says_why_it_opens_where_it_does_and_tells_the_event_first(lab):
+    assert [bool(run.measured["preemptions"]) for run in lab.runs[:2]] == [False, True]
+    for run, why in zip(lab.runs[:2], ("no other holds more blocks", "the first preemption"), strict=True):
+        lab.choose(run.number)
+        assert run.why == why and lab.map.words()["verdict"] == f"Step {run.opening}: {why}."
+        said = picture(lab.board.marks())["under.what"].text
+        assert said == f"the memory of run {run.number}, opened at step {run.opening} of {run.steps}: {why}"
+    assert picture(lab.map.marks())["story"].text.startswith("No free block was left: ")
+    lab.map.forward()
+    assert lab.map.words()["verdict"] == ""
+    lab.map.back()
+    trace, held = lab.runs[0].llm.trace, []
+    for step in range(1, lab.runs[0].steps + 1):  # when its tokens are written and nobody has left
+        first = next(i for i, e in enumerate(trace.events) if isinstance(e, ev.StepStarted) and e.step == step)
+        stop = next(i for i in range(first, len(trace.events)) if isinstance(trace.events[i], ev.TokenSampled))
+        state = replay(trace, stop)
+        held.append(len({b for r in state.running for b in state.tables[r]}))
+    assert held.index(max(held)) + 1 == lab.runs[0].opening
+    lab.choose(2)
+
+
+def test_the_board_says_which_run_the_others_are_compared_with(lab):
+    marks = picture(lab.board.strip().marks)
+    assert marks["beside"].text == "what differs from run 1" and marks["run.2.what"].text == "cache off"
+    assert [marks[f"row.{i}.better"].text[0] for i in range(5)] == ["↑", "↓", "↓", "↓", "↓"]

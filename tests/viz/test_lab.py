@@ -6,7 +6,7 @@ import random
 
 import nbformat
 import pytest
-from runs import crowded, recorded_run
+from runs import crowded, patched, recorded_run
 
 from pagedlab.engine import LLM, EngineDriver, SamplingParams
 from pagedlab.errors import PagedlabError
@@ -16,6 +16,7 @@ from pagedlab.viz import memory_layout, strip
 from pagedlab.viz.lab import MemoryMap, memory_map
 from pagedlab.viz.marks import picture
 from pagedlab.viz.stored import without_live_views
+from pagedlab.viz.widget import NOT_UNDERSTOOD
 
 
 class FrontEnd:
@@ -41,14 +42,9 @@ class FrontEnd:
         for position in message["stale"]:
             self.pictures = {} if position == "all" else {k: v for k, v in self.pictures.items() if k[0] != position}
         self.at = (message["position"], message["selected"])
-        self.pictures[self.at] = self.patched(base, message)
-        self.strip = self.patched({} if message["strip"]["base"] is None else self.strip, message["strip"])
+        self.pictures[self.at] = patched(base, message)
+        self.strip = patched({} if message["strip"]["base"] is None else self.strip, message["strip"])
         self.message = message
-
-    @staticmethod
-    def patched(base, patch):
-        marks = {id: mark for id, mark in base.items() if id not in patch["del"]}
-        return marks | {mark[0]: mark for mark in patch["set"]}
 
     def show(self, position, selected=None):
         self.lab._receive(
@@ -420,3 +416,52 @@ def test_a_front_end_that_returns_to_a_picture_with_nobody_selected_is_told_who_
     lab._receive(None, {"do": "at", "position": 1, "selected": None}, [])  # a picture that it has kept
     assert (lab.position, lab.selected) == end.at == (1, "A")
     end.check()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"do": "dance"},
+        {"do": 5},
+        {"do": "show"},
+        {"do": "show", "position": "x", "selected": "A"},
+        {"do": "show", "position": None, "selected": "A"},
+        {"do": "show", "position": True, "selected": "A"},
+        {"do": "show", "position": 1, "selected": ["A"]},
+        {"do": "show", "position": 1, "selected": "A", "have": 5},
+        {"do": "show", "position": 1, "selected": "A", "have": [1, ["A"]]},
+        {"do": "at", "position": 1},
+        {"do": "point"},
+        {"do": "point", "id": "block.x"},
+        {"do": "drag", "what": "table.x", "onto": "block.1"},
+        {"do": "pane"},
+        {"do": "act", "pane": "follow", "name": "block", "values": {}},
+        {"do": "act", "pane": "follow", "name": "step x", "values": {}},
+        {"do": "act", "pane": "follow", "name": "block", "values": []},
+    ],
+    ids=str,
+)
+def test_a_message_that_no_front_end_sends_is_answered_in_one_sentence(message):
+    lab, said = memory_map(crowded()), []
+    at = (lab.position, lab.selected)
+    lab.send = lambda message, buffers=None: said.append(message)
+    lab._receive(None, message, [])
+    assert [m.get("error") for m in said] == [NOT_UNDERSTOOD] and (lab.position, lab.selected) == at
+
+
+def test_a_block_that_is_no_number_is_answered_with_what_is_wanted():
+    lab, said = memory_map(crowded()), []
+    lab.send = lambda message, buffers=None: said.append(message)
+    values = {"entry": "0 → #1", "block": "x"}
+    lab._receive(None, {"do": "act", "pane": "grab", "name": "remap", "values": values}, [])
+    assert "There is no block #'x'" in said[-1]["error"]
+
+
+def test_what_fails_in_an_engine_is_told_with_its_kind():
+    llm = tiny()
+    llm.add_request("hello", params(4))
+    lab, said = memory_map(llm), []
+    llm.scheduler.schedule = lambda: {}["nothing"]
+    lab.send = lambda message, buffers=None: said.append(message)
+    lab._receive(None, {"do": "show", "position": lab.num_steps + 1, "selected": None}, [])
+    assert said[-1]["error"] == "The step failed. KeyError: 'nothing'"

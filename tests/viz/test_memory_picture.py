@@ -4,7 +4,7 @@ import itertools
 import re
 
 import pytest
-from runs import crowded, recorded_run
+from runs import crowded, patched, recorded_run
 
 from pagedlab.trace import TraceDriver, replay
 from pagedlab.viz import labels, memory_layout, strip
@@ -43,8 +43,13 @@ def test_table_rows_say_what_the_block_table_says():
         for i in shown:
             filled, size = scene.state.filled(scene.selected, i), scene.state.block_size
             assert marks[f"table.{i}.fill"].text == f"{filled}/{size}"
-            if scene.state.ref_cnt[table[i]] > 1:
-                assert str(scene.state.ref_cnt[table[i]]) in marks[f"table.{i}.ref"].text
+            said = marks[f"table.{i}.ref"].text  # one notation, in every row
+            assert re.match(r"ref_cnt (\d+)", said)[1] == str(scene.state.ref_cnt[table[i]])
+            if ": " in said:
+                names = said.split(": ")[1].split(", ")
+                assert names == [scene.names[r] for r in scene.state.owners(table[i])]
+            slots = [m for id, m in marks.items() if re.fullmatch(rf"table\.{i}\.(s\d+|full|rest)", id)]
+            assert slots, "how full the block is, is drawn in rows of every height"
 
 
 def test_every_block_shows_its_owners_its_slots_and_its_turn():
@@ -61,10 +66,86 @@ def test_every_block_shows_its_owners_its_slots_and_its_turn():
                 assert ["hatched" not in m.cls for m in filled] == written
             if block in turns:
                 assert marks[f"block.{block}.turn"].text == (
-                    "next" if turns[block] == 0 else labels.ordinal(turns[block] + 1)
+                    "next free" if turns[block] == 0 else labels.ordinal(turns[block] + 1)
                 )
             assert (f"block.{block}.cached" in marks) == (block in state.cached)
         assert ("null" in marks["block.0"].cls) and not state.owners(0)
+        assert (marks["block.0.word"].text, marks["block.0.never"].text) == ("null block", "never used")
+
+
+def test_the_selected_requests_blocks_have_the_same_chip_in_the_table_and_in_the_pool():
+    for scene in scenes(CROWDED):
+        marks = picture(memory_layout.marks(scene))
+        chips = {int(id.split(".")[1]) for id in marks if re.fullmatch(r"block\.\d+\.chip", id)}
+        assert chips == set(scene.table)
+        if not chips:
+            continue
+        rows = [i for i in range(len(scene.table)) if f"table.{i}" in marks]
+        looks = {marks[f"table.{i}.chip"].cls.split()[-1] for i in rows}
+        looks |= {marks[f"block.{b}.chip"].cls.split()[-1] for b in chips}
+        assert looks <= {scene.hue(scene.selected)}
+
+
+def test_a_shared_block_has_a_stripe_in_the_hue_of_its_other_owner():
+    shared = list(range(8))
+    trace = recorded_run([[*shared, 1], [*shared, 2]], arrive_after=[0, 2], max_tokens=8)
+    seen = 0
+    for scene in scenes(trace):
+        marks = picture(memory_layout.marks(scene))
+        for block, owners in scene.owners.items():
+            others = [r for r in owners if r != scene.selected] if scene.selected in owners else owners[1:]
+            stripes = [marks[id].cls.split()[-1] for id in (f"block.{block}.also.0",) if id in marks]
+            assert stripes == [scene.hue(r) for r in others], block
+            seen += len(stripes)
+    assert seen
+
+
+def test_the_pools_key_names_the_selected_request_the_others_and_what_the_sign_means():
+    said = set()
+    for scene in scenes(CROWDED):
+        marks = picture(memory_layout.marks(scene))
+        assert ("title.cached" in marks) == bool(scene.state.cached)
+        others = any(set(owners) - {scene.selected} for owners in scene.owners.values())
+        if scene.table and others and not scene.swapped:
+            assert marks["key.mine"].text == scene.names[scene.selected] and marks["key.others"].text == "others"
+            assert "dim" in marks["key.others.cell"].cls and "dim" not in marks["key.mine.cell"].cls
+        else:
+            assert "key.mine" not in marks
+        said |= {marks["title.cached"].text} if scene.state.cached else set()
+    assert said and all("reus" in text for text in said), said
+
+
+def test_rows_of_time_are_the_blocks_that_were_held_and_who_is_gone_is_named():
+    trace = recorded_run([list(range(9)), [1, 2]], names=["A", "q"], max_tokens=6, num_blocks=16, arrive_after=[0, 1])
+    history = History(trace)
+    history.update()
+    marks = picture(strip.marks(history, 24))
+    rows = {int(id.split(".")[2]) for id in marks if re.fullmatch(r"time\.row\.\d+", id)}
+    assert rows == {b for b, runs in history.runs.items() if runs}
+    assert f"({len(rows)} of 15 used so far)" in marks["time.caption"].text
+    assert marks["time.key.gone"].text == "A, q: finished earlier"
+    history.runs[15] = []  # taken and given back within one step
+    assert "time.row.15" not in picture(strip.marks(history, 24))
+
+
+def test_the_label_of_the_latest_step_does_not_sound_like_the_end():
+    for scene in scenes(CROWDED):
+        marks = picture(memory_layout.marks(scene))
+        goes_on = bool(scene.state.running or scene.state.waiting)
+        if scene.position == scene.num_steps:
+            assert marks["step"].text == f"step {scene.position} of {scene.num_steps}" + " so far" * goes_on
+        else:
+            assert "so far" not in marks["step"].text
+
+
+def test_every_free_block_of_a_large_pool_says_when_its_turn_is():
+    for scene in scenes(run_for(40, 4)):
+        marks = picture(memory_layout.marks(scene))
+        turns = [marks[f"block.{b}.turn"].text for b in scene.state.free]
+        assert turns[0] in ("next", "next free")
+        assert turns[1:9] == [labels.ordinal(k) for k in range(2, 10)]
+        assert set(turns[9:]) == {"later"}
+        assert marks["block.0.word"].text in ("null block", "null")
 
 
 def test_what_was_written_in_this_step_is_outlined_and_nothing_else():
@@ -112,11 +193,7 @@ def test_applying_all_patches_gives_the_full_picture():
     before = {}
     for scene in scenes(CROWDED):
         now = picture([*memory_layout.marks(scene), *strip.marks(history, 20)])
-        patch = diff(before, now)
-        for id in patch["del"]:
-            del shown[id]
-        for mark in patch["set"]:
-            shown[mark[0]] = mark
+        shown = patched(shown, diff(before, now))
         assert shown == {id: mark.to_json() for id, mark in now.items()}
         before = now
 
@@ -285,10 +362,9 @@ def test_a_long_sentence_goes_on_in_the_second_line():
     said = set()
     for scene in scenes(trace):
         marks = picture(memory_layout.marks(scene))
-        if "story.rest" in marks:
-            text = f"{marks['story'].text} {marks['story.rest'].text}"
+        if "story.2" in marks:
+            text = f"{marks['story'].text} {marks['story.2'].text}"
             assert text == marks["story"].tip and "…" not in text.replace(" … (", "")
             said.add(text)
         assert "…" not in marks["story"].text.replace(" … (", "")
-        assert "story.others" not in marks or "story.rest" not in marks
     assert any("is finished" in text and "are free again" in text for text in said), said

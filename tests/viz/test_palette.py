@@ -75,6 +75,20 @@ def test_all_text_has_a_contrast_of_at_least_4_5(theme):
 
 
 @pytest.mark.parametrize("theme", THEMES)
+def test_the_ring_around_what_has_the_focus_is_seen_on_everything(theme):
+    """It is a line on a wider one of the page's colour, so it stands beside that, whatever lies under the two."""
+    c = palette(theme)
+    assert contrast(c["focus"], c["back"]) >= 4.5 and contrast(c["focus"], c["panel"]) >= 3
+    css = (STATIC / "lab.css").read_text(encoding="utf-8")
+    below, line = re.search(r"\.ring rect \{([^}]*)\}", css)[1], re.search(r"\.ring rect \+ rect \{([^}]*)\}", css)[1]
+    assert "var(--back)" in below and "var(--focus)" in line
+    wide = [float(re.search(r"stroke-width: (\d+)px", rule)[1]) for rule in (below, line)]
+    assert wide[1] >= 2 and wide[0] - wide[1] >= 4  # at least two pixels at either side
+    beside = re.search(r"pagedlab-controls :focus-visible.*?light-dark\((#\w+), (#\w+)\)", css, flags=re.S)
+    assert dict(zip(THEMES, beside.groups(), strict=True))[theme] == c["focus"]  # the controls have the same
+
+
+@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("eyes", SEEN_BY)
 def test_the_hues_differ_for_everyone(theme, eyes):
     c = palette(theme)

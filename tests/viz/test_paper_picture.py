@@ -8,11 +8,12 @@ from test_memory_picture import scenes
 
 from pagedlab.engine import LLM, BeamSearchParams, SamplingParams
 from pagedlab.trace import TraceDriver, replay
-from pagedlab.viz import memory_layout, strip
+from pagedlab.viz import labels, memory_layout, strip
 from pagedlab.viz.history import History
 from pagedlab.viz.lab import memory_map
 from pagedlab.viz.marks import picture
 from pagedlab.viz.narrator import narrate
+from pagedlab.viz.scene import story
 
 
 def paper(**knobs):
@@ -58,7 +59,7 @@ def test_every_block_shows_its_owners_and_no_block_is_the_null_block(name, reque
         for block in range(state.num_blocks):
             owners = {id.split(".", 3)[3] for id in marks if id.startswith(f"block.{block}.owner.")}
             label = next((m.text for id, m in marks.items() if id.startswith(f"block.{block}.owner.")), "")
-            if f"block.{block}.more" not in marks and not label.endswith("+"):
+            if f"block.{block}.more" not in marks and not re.search(r"[–+× ]", label):
                 assert owners == set(state.owners(block)), block
         cpu = {int(id.split(".")[1]) for id in marks if re.fullmatch(r"cpu\.\d+", id)}
         assert cpu == {b for table in state.cpu.tables.values() for b in table}
@@ -79,11 +80,47 @@ def test_a_copy_is_drawn_as_it_happens_and_told(forked):
     kinds = {e.kind for e in forked.events}
     assert {"request_forked", "block_copied"} <= kinds
     drawn = [picture(memory_layout.marks(scene)) for scene in scenes(forked)]
-    assert any("copied" in marks and any(id.endswith(".copy") for id in marks) for marks in drawn)
+    rings = 0
+    for scene, marks in zip(scenes(forked), drawn, strict=True):
+        made = {e.to_block_id: e.from_block_id for e in scene.events if e.kind == "block_copied"}
+        made = {copy: source for copy, source in made.items() if scene.state.owners(copy)}
+        assert {int(id.split(".")[1]) for id in marks if id.endswith(".copy")} == set(made)  # every one of this step
+        assert ("key.copied" in marks) == bool(made)
+        if len(set(made.values())) == 1:
+            assert f"copy of #{next(iter(made.values()))}" in marks["key.copied"].text
+        rings += len(made)
+    assert rings
     words = told(forked, None)
     assert "a copy of #" in words and "forked from" in words and "still hold" in words
     first = next(e.request_id for e in forked.events if e.kind == "block_copied")
-    assert "is shared, so before it wrote" in told(forked, first)
+    assert "was shared by two, so before it wrote" in told(forked, first)
+
+
+def test_who_kept_a_block_that_the_others_copied_is_told():
+    llm = paper(num_gpu_blocks_override=24)
+    llm.add_request("Hi there yo", SamplingParams(max_tokens=3, n=4, temperature=1.0, ignore_eos=True))
+    while llm.has_unfinished_requests():
+        llm.step()
+    told = []
+    for scene in scenes(llm.trace):
+        copies = [e for e in scene.events if e.kind == "block_copied"]
+        if not copies or scene.selected != copies[0].request_id:
+            continue
+        (kept,) = scene.state.owners(copies[0].from_block_id)
+        mine, others = story(scene)
+        assert f"#{copies[0].from_block_id} was shared by four, so before it wrote {scene.selected} got a copy" in mine
+        assert f"; {kept} kept it." in others
+        told.append(others)
+    assert told
+
+
+def test_the_answers_to_one_prompt_are_called_so(forked):
+    for scene in scenes(forked):
+        marks = picture(memory_layout.marks(scene))
+        alive = [*scene.state.running, *scene.state.waiting]
+        if "chips.family" in marks:
+            assert marks["chips.family"].text == f"{labels.number(len(alive))} answers to one prompt"
+    assert any("chips.family" in picture(memory_layout.marks(scene)) for scene in scenes(forked))
 
 
 def test_a_swap_is_shown_and_is_not_called_giving_back(swapped):

@@ -41,7 +41,7 @@ def texts(lab):
 
 def test_it_opens_where_somebody_first_makes_room_with_both_engines_at_the_same_step(lab):
     assert (lab.position, lab.num_steps, lab.selected) == (3, 30, "E")
-    assert lab.title() == "Preemption, step 3. Memory is full: E makes room (right)"
+    assert lab.title() == "Preemption, step 3. Memory ran out: E made room (right)"
     assert lab.run_names == ["recompute", "swap"]
 
 
@@ -57,7 +57,7 @@ def test_the_bill_is_what_the_traces_say(lab):
         assert price.steps == len(ended) and price.seconds == pytest.approx(sum(e.seconds for e in ended))
     shown = texts(lab)
     assert [shown[f"price.again.{side}"] for side in (0, 1)] == ["34", "0"]
-    assert [shown[f"price.moved.{side}"] for side in (0, 1)] == ["0 B", "74 KB"]
+    assert [shown[f"price.moved.{side}"] for side in (0, 1)] == ["0 B", "72 KiB"]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -98,22 +98,116 @@ def test_each_step_shows_the_queues_the_blocks_and_the_cpu_pool_that_replay_give
                 assert xs == sorted(xs) and all(marks[id].place[1] == 76 + 28 * lane for id in in_lane.values())
                 assert marks[f"lane.{side}.{lane}.n"].text == str(len(queue))
             for block in range(state.num_blocks):
-                owners = {id.split("owner.")[1] for id in marks if id.startswith(f"block.{block}.owner.")
-                          and id.endswith(f"~{side}")}  # fmt: skip
-                assert owners == {f"{r}~{side}" for r in state.owners(block)}
-            shown = {id for id in marks if id.startswith("cpu.") and id.count(".") == 1 and id.endswith(f"~{side}")}
+                owner = f"{side}~block.{block}.owner."
+                assert {id.removeprefix(owner) for id in marks if id.startswith(owner)} == set(state.owners(block))
+            shown = {id for id in marks if id.startswith(f"{side}~cpu.") and id.count(".") == 1}
             used = [b for table in state.cpu.tables.values() for b in table]
-            assert len(shown - {f"cpu.{w}~{side}" for w in ("title", "says", "more")}) == min(len(used), 12)
+            assert len(shown - {f"{side}~cpu.{w}" for w in ("title", "says", "more")}) == min(len(used), 12)
             assert marks[f"pool.{side}.free"].text.startswith(f"{len(state.free)} of 18 blocks free")
 
 
 def test_what_could_be_found_again_is_what_is_found(lab):
     lab.seek(16)
     shown = texts(lab)
-    assert shown["gone.0.C.says"] == "12 of 21 tokens" and shown["gone.0.D.says"] == "0 of 17 tokens"
+    assert shown["gone.0.C.says"] == "12 of 20 tokens" and shown["gone.0.D.says"] == "0 of 16 tokens"
     lab.seek(17)
     assert texts(lab)["story.0.0"].startswith("C is back: 12 tokens found, 8 computed again.")
-    assert texts(lab)["story.1.0"].startswith("C is back: 5 blocks (15 KB) carried in.")
+    assert texts(lab)["story.1.0"].startswith("C is back: 5 blocks (15 KiB) carried in.")
+
+
+def test_a_victim_that_needed_no_block_is_told_with_the_rule_of_the_paper(model):
+    """vLLM v0.2.0 asks for a free block for each request, also where its last one has room."""
+    left, right = finished(*both(model))
+    lab = preemption(left, right, step=3)
+    shown = texts(lab)
+    assert shown["story.1.0"] == "No free block at E's turn: E's 3 blocks go to the CPU."
+    assert shown["story.1.1"] == "E's last block has room, but the rule wants a free one."
+    assert shown["pool.1.free"].endswith("nobody goes on without a free one") and "nobody" not in shown["pool.0.free"]
+    for llm, side in ((left, 0), (right, 1)):
+        for i, event in enumerate(llm.trace.events):
+            if event.kind == "request_preempted":
+                state = replay(llm.trace, i)
+                aways = lab.histories[side].aways
+                away = next(a for a in aways if a.step == state.step and a.request_id == event.request_id)
+                asked = max(j for j in range(i) if llm.trace.events[j].kind == "allocation_failed")
+                before = replay(llm.trace, asked)
+                room = len(before.tables[away.trigger]) * 4 - before.requests[away.trigger].num_computed_tokens
+                assert away.needed == (room < 1) and (away.needed or side == 1)
+    assert {a.needed for a in lab.histories[1].aways} == {True, False}
+
+
+def test_the_pills_and_what_is_given_back_count_the_slots_that_are_drawn(lab):
+    requests = list(lab.histories[0].state.requests)
+    for position in range(1, lab.num_steps + 1):
+        lab.seek(position)
+        shown = texts(lab)
+        for side, state in enumerate(lab.states):
+            for r in state.running:
+                drawn = sum(slot is not None for b in state.tables[r] for slot in state.slots[b])
+                assert shown[f"who.{requests.index(r)}.{side}.n"] == str(drawn)
+    lab.seek(4)
+    assert texts(lab)["story.0.0"] == "No free block for B: E gives back 3 blocks (10 tokens)."
+    assert texts(lab)["gone.0.E.says"] == "4 of 10 tokens"
+
+
+def test_whoever_takes_a_block_that_could_be_found_is_named_and_the_numbers_are_those_of_the_bar(lab):
+    told = 0
+    before = {}
+    for position in range(lab.num_steps + 1):
+        lab.seek(position)
+        shown = texts(lab)
+        now = {k: int(v.split()[0]) for k, v in shown.items() if k.startswith("gone.0.") and k.endswith(".says") and
+               "of" in v}  # fmt: skip
+        history = lab.histories[0]
+        for away in history.aways:
+            if position in away.lost:
+                id = f"gone.0.{away.request_id}.says"
+                count, takers = away.lost[position]
+                assert before[id] - now[id] == count
+                said = " ".join(t for k, t in shown.items() if k.startswith("story.0."))
+                assert f"{count} tokens of {away.request_id} can be found no more" in said or said.endswith("…")
+                got = [e for e in lab._events(0) if e.kind == "blocks_allocated"]
+                assert all(any(e.request_id == who and b in e.block_ids for e in got) for who, b in takers)
+                told += 1
+        for id in before.keys() & now.keys():
+            if now[id] < before[id]:
+                assert any(position in a.lost for a in history.aways)
+        before = now
+    assert told
+
+
+def test_each_block_that_is_carried_is_told_with_where_it_went(lab):
+    for event in lab.drivers[1].trace.events:
+        if event.kind == "blocks_swapped_out":
+            away = next(a for a in lab.histories[1].aways if a.request_id == event.request_ids[0])
+            assert away.moves[away.step] == list(zip(event.gpu_block_ids, event.cpu_block_ids, strict=True))
+    lab.seek(3)
+    shown = texts(lab)
+    used = sorted(b for table in lab.states[1].cpu.tables.values() for b in table)
+    assert shown["story.1.2"].startswith("#4, #3, #1 → CPU 17, 16, 15.") and used == [15, 16, 17]
+    assert [shown[f"1~cpu.{b}.n"] for b in used] == ["CPU 15", "CPU 16", "CPU 17"]
+
+
+def test_every_mark_has_its_word(lab):
+    lab.seek(7)
+    assert "pool.0.key" in texts(lab) and "null" in texts(lab)["0~block.0.word"]
+    lab.seek(3)
+    assert "pool.0.key" not in texts(lab)  # nothing is kept there now
+    keys = {m.text for m in lab.strip().marks if m.id.startswith("chart.") and m.cls.startswith("text")}
+    assert {"runs", "gave back", "on the CPU", "waits to start", "recompute", "swap"} <= keys
+    left = {m.id: m.place[0] for m in lab.strip().marks}
+    assert all(left[f"chart.name.{side}"] < 98 for side in (0, 1))
+
+
+def test_who_goes_is_always_the_one_admitted_last_as_the_lab_says(lab):
+    for side in (0, 1):
+        for away in lab.histories[side].aways:
+            lab.seek(away.step - 1)
+            running = list(lab.states[side].running)
+            lab.seek(away.step)
+            assert running[-1] == away.request_id and "made room: admitted last." in lab.words()["verdict"]
+    lab.seek(1)
+    assert lab.words()["verdict"] == "All who run have room in the next step."
 
 
 def test_the_chart_has_a_bar_for_each_stay_and_the_price_of_each_return(lab):
@@ -122,7 +216,7 @@ def test_the_chart_has_a_bar_for_each_stay_and_the_price_of_each_return(lab):
         for row, (request_id, stays) in enumerate(history.stays.items()):
             assert [s.first for s in stays[1:]] == [s.last + 1 for s in stays[:-1]], "a gap"
             assert all(f"bar.{side}.{row}.{s.first}" in marks for s in stays), request_id
-    assert marks["bar.0.2.12.t"].text == "8 again" and marks["bar.1.4.3.t"].text == "CPU, 18 KB carried"
+    assert marks["bar.0.2.12.t"].text == "8 again" and marks["bar.1.4.3.t"].text == "on the CPU, 18 KiB out and in"
 
 
 def test_shortage_is_told_before_the_step_that_throws_somebody_out(model):
@@ -141,7 +235,7 @@ def test_who_makes_room_is_predicted_by_pointing_and_scored(model):
     with pytest.raises(PagedlabError, match="nothing to predict"):
         lab.predict("A")
     lab.forward()
-    assert lab.words()["question"] == "Memory is short (swap). Who makes room? Click who runs."
+    assert lab.words()["question"] == "Memory is short (swap). Who makes room? Click in RUNS."
     askable = [m.id for m in lab.marks() if "askable" in m.cls]
     assert askable == [f"who.{i}.1" for i in range(5)]
     with pytest.raises(PagedlabError, match="does not run"):
@@ -149,10 +243,10 @@ def test_who_makes_room_is_predicted_by_pointing_and_scored(model):
     lab.point("who.0.1")
     assert lab.words()["question"].startswith("You say A (swap)")
     lab.forward()
-    assert lab.words()["verdict"] == "You said A; E made room. Score 0 of 1."
+    assert lab.words()["verdict"] == "You said A; E made room: admitted last. Score 0 of 1."
     lab.point("who.4.0")
     lab.forward()
-    assert lab.words()["verdict"] == "✓ E made room. Score 1 of 2."
+    assert lab.words()["verdict"] == "✓ E made room: admitted last. Score 1 of 2."
     lab.back()
     with pytest.raises(PagedlabError, match="nothing to predict"):
         lab.predict("E")
@@ -176,7 +270,7 @@ def test_the_pane_lists_each_victim_and_what_it_took(lab):
     lab.seek(30)
     rows = lab.pane("victims")[0]["rows"]
     assert rows[3] == ["recompute", "12", "C", "itself", "5 (20 tokens)", "17", "12", "8", "0 B"]
-    assert rows[6] == ["swap", "12", "C", "itself", "5 (20 tokens)", "17", "0", "0", "31 KB"]
+    assert rows[6] == ["swap", "12", "C", "itself", "5 (20 tokens)", "17", "0", "0", "30 KiB"]
     lab.seek(0)
     assert "Nobody" in lab.pane("victims")[0]["text"]
 
@@ -211,7 +305,7 @@ def test_many_requests_still_fit(model):
     marks = picture(lab.static_marks())
     assert "lane.0.0.more" in marks and "chips.more" in marks
     coarse = preemption(*(overload(model, how, prompts, num_blocks=700) for how in ("recompute", "swap")))
-    assert "cell.0~0" in picture(coarse.static_marks()) and "cell.174~1" in picture(coarse.static_marks())
+    assert "0~cell.0" in picture(coarse.static_marks()) and "1~cell.174" in picture(coarse.static_marks())
     too_many = [overload(model, how, [[1]] * 29, num_blocks=40) for how in ("recompute", "swap")]
     with pytest.raises(PagedlabError, match="at most 28"):
         preemption(*too_many)
@@ -227,6 +321,17 @@ def test_runs_of_different_requests_are_refused_and_so_are_steps_and_names_that_
         preemption(*(d.trace for d in lab.drivers), step=99)
     with pytest.raises(PagedlabError, match="no request 'Z'"):
         lab.select("Z")
+
+
+def test_engines_that_end_before_the_step_asked_for_are_as_they_were(model):
+    engines = both(model)
+    engines[0].step()
+    seen = [(llm.step_count, len(llm.trace.events), len(llm.requests)) for llm in engines]
+    for wrong in ({"step": 999}, {"step": -1}, {"select": "Z"}, {"select": "Z", "step": 999}):
+        with pytest.raises(PagedlabError, match="no step 999; .* 0 to 30" if wrong == {"step": 999} else None):
+            preemption(*engines, **wrong)
+        assert [(llm.step_count, len(llm.trace.events), len(llm.requests)) for llm in engines] == seen
+    assert preemption(*engines, step=12).position == 12
 
 
 def test_where_an_engine_is_set_back_the_lab_follows(model):

@@ -13,7 +13,8 @@ from pagedlab.trace import Recorder, replay, save
 from pagedlab.trace import events as ev
 from pagedlab.viz.marks import picture
 from pagedlab.viz.prefix_lab import PrefixLab, prefix_hits
-from pagedlab.viz.prefix_walk import num_hit, place_tree, walk
+from pagedlab.viz.prefix_walk import difference, num_hit, place_tree, walk
+from pagedlab.viz.prefix_words import headline
 
 SYSTEM = "You help. "
 
@@ -66,7 +67,10 @@ def test_a_walk_finds_what_the_manager_finds_whatever_was_evicted(model, seed):
 
 def test_the_picture_shows_the_walk_the_tree_the_queue_and_the_cost(model):
     lab = prefix_hits(shared_prompt(model), SYSTEM + "Why is").lab
-    assert lab.title() == "Prefix hits, step 5. 12 of 16 tokens found, 4 to be computed"
+    assert lab.title() == (
+        "Prefix hits, step 5. C arrives: 12 of its 17 tokens found, 5 to compute. "
+        "Your prompt, if you sent it now: 12 of 16 tokens found, 4 to compute."
+    )
     marks = picture(lab.marks())
     assert [marks[f"prompt.{i}.v"].text for i in range(4)] == ["hit", "hit", "hit", "computed again"]
     state = lab.state
@@ -83,18 +87,126 @@ def test_the_picture_shows_the_walk_the_tree_the_queue_and_the_cost(model):
 
 def test_a_typed_prompt_is_walked_block_by_block(model):
     hits = prefix_hits(shared_prompt(model))
-    assert "can be found by their tokens" in hits.title()
+    assert "Your prompt" not in hits.title() and "type one" in picture(hits.lab.marks())["prompt.result"].text
     hits.box.value = SYSTEM + "Who is it"
     lab = hits.lab
-    assert lab.selected == "1" and lab.title().endswith("Block 0: found in #1, shared with C. 4 tokens found so far")
+    assert lab.selected == "1" and lab.title().endswith("if you sent it now: 4 tokens found so far.")
+    assert picture(lab.marks())["prompt.why"].text == "Block 0: found in #1, shared with C."
     assert lab.words()["question"].startswith("Is block 1 in memory?")
     hits.select("4")
-    assert lab.title().endswith("12 of 19 tokens found, 7 to be computed") and lab.words()["question"] == ""
+    assert lab.title().endswith("12 of 19 tokens found, 7 to compute.") and lab.words()["question"] == ""
     assert picture(lab.marks())["prompt.3.v"].text == "miss: stop"
     with pytest.raises(PagedlabError, match="5 blocks"):
         hits.select("6")
     hits.box.value = ""
     assert lab.lookups == [] and lab.selected is None
+
+
+def headlines(lab):
+    said = []
+    for position in range(lab.num_steps + 1):
+        lab.seek(position)
+        said.append(picture(lab.marks())["head.line"].text)
+    return said
+
+
+def test_the_headline_tells_the_step_and_never_the_typed_prompt(model):
+    llm = engine(model)
+    for question in ("Why is it?", "Who are you"):
+        llm.add_request(SYSTEM + question, params())
+    lab = prefix_hits(llm, "something else").lab
+    while llm.has_unfinished_requests():
+        llm.step()
+    llm.add_request(SYSTEM + "Why not", params(2))
+    llm.step(), llm.step()
+    assert headlines(lab) == [
+        "Nothing has run yet",
+        "A and B arrive: 12 of their 41 tokens found, 29 to compute",
+        "No block was found, filled or lost in this step",
+        "No block was found, filled or lost in this step",
+        "A and B are finished: 8 of their 9 blocks can be found again",
+        "C arrives: 12 of its 17 tokens found, 5 to compute",
+        "C is finished: 4 of its 5 blocks can be found again",
+    ]
+
+
+def test_the_headline_tells_waiting_filling_losing_and_preemption(model):
+    llm = engine(model, num_gpu_blocks_override=8)
+    for text in ("abcdefgh", "ijklmnop"):
+        llm.add_request(text, params(12))
+    lab = prefix_hits(llm).lab
+    while llm.has_unfinished_requests():
+        llm.step()
+    for text in ("wxyzwxyz", "cdefcdefcdefcdefcde"):  # the second finds no room beside the first
+        llm.add_request(text, params(8))
+    while llm.has_unfinished_requests():
+        llm.step()
+    said = " | ".join(headlines(lab))
+    for words in (
+        "A and B arrive: none of their 16 tokens found",
+        " are full and can be found from now on",
+        "B is preempted: ",
+        "B comes back: ",
+        "handed out again, and can be found no more",
+    ):
+        assert words in said, (words, said)
+
+
+def test_a_headline_has_shorter_words_where_there_is_less_room(model):
+    lab = prefix_hits(shared_prompt(model)).lab
+    said = [headline(lab._scene(), room) for room in (900, 500, 330)]
+    assert said == [
+        "C arrives: 12 of its 17 tokens found, 5 to compute",
+        "C arrives: 12 of its 17 tokens found",
+        "12 of its 17 tokens found",
+    ]
+
+
+@pytest.mark.parametrize("index", [0, 3, 5])
+def test_a_miss_names_the_first_token_that_differs(model, index):
+    llm = shared_prompt(model)
+    prompt = next([*e.token_ids] for e in llm.trace.events if isinstance(e, ev.RequestArrived))
+    theirs, prompt[index] = prompt[index], 7
+    lab = prefix_hits(llm, prompt).lab
+    other = difference(lab.state, lab.lookups)
+    assert (other.index, other.token_id, other.other_token_id) == (index % 4, 7, theirs)
+    block_id = {h: b for b, h in reversed(lab.state.cached.items())}[other.block_hash]
+    text = picture(lab.marks())["prompt.why"].text
+    assert text.startswith(f"Block {index // 4}: not in memory, so the walk ends. Its {index % 4 + 1}")
+    assert f"in #{block_id} it is “{lab._scene().words([theirs])}”." in text
+
+
+def test_where_nothing_stands_in_its_place_a_miss_says_so(model):
+    llm = engine(model)
+    lab = prefix_hits(llm, "abcdefgh").lab
+    assert picture(lab.marks())["prompt.why"].text.endswith("no hashed block begins a prompt.")
+    llm.add_request("abcdefgh", params(2), salt="x")
+    llm.step()
+    lab.seek(1)
+    assert picture(lab.marks())["prompt.why"].text.endswith("#1 has the same tokens, but under a salt.")
+    lab = prefix_hits(llm.trace, lab.token_ids).lab
+    assert [x.outcome for x in lab.lookups] == ["miss", "after"]
+
+
+def test_the_block_that_is_being_filled_is_pale_and_has_no_hash(model):
+    llm = shared_prompt(model)
+    lab = prefix_hits(llm).lab
+    seen = 0
+    for position in range(lab.num_steps + 1):
+        lab.seek(position)
+        marks, state = picture(lab.marks()), lab.state
+        pale = {id.removeprefix("partial.").removesuffix(".n"): m.text for id, m in marks.items()
+                if id.startswith("partial.") and id.endswith(".n")}  # fmt: skip
+        filling = {r: next((b for b in table if b not in state.cached), None) for r, table in state.tables.items()}
+        assert pale == {r: f"#{b}" for r, b in filling.items() if b is not None and any(state.slots[b])}
+        for request_id in pale:
+            logical = state.tables[request_id].index(filling[request_id])
+            place = marks[f"partial.{request_id}"].place
+            assert marks[f"partial.{request_id}.t"].text == f"{state.filled(request_id, logical)} of 4: no hash"
+            assert place[0] == 24 + logical * 116
+            assert sum(m.place == place for m in marks.values()) == 1, "on top of another block"
+            seen += 1
+    assert seen > 3
 
 
 def test_a_step_back_shows_what_the_prompt_would_have_found_then(model):
@@ -185,5 +297,5 @@ def test_an_empty_run_has_a_picture():
     recorder = Recorder({"device": "CPU", "live": False, "dtype": None, "date": "2026-07-01",
                          "config": {"num_blocks": 4, "block_size": 4}})  # fmt: skip
     lab = PrefixLab(prefix_hits(recorder.trace).driver, None, None)
-    assert "0 full blocks" in lab.title()
+    assert lab.title() == "Prefix hits, step 0. Nothing has run yet."
     ET.fromstring(lab.svg())

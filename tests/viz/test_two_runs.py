@@ -94,8 +94,7 @@ def test_each_side_draws_what_it_holds_at_every_step(parts):
         for block_id in range(1, both.header["num_blocks"]):
             who = owners.get(block_id)
             if who:
-                count = f"+{len(who) - 1}" if len(who) > 1 else ""
-                assert ours[block_id] in {f"{r}{count}" for r in who}
+                assert ours[block_id] in {" ".join(who), " ".join(who[::-1]), *(f"{r}+{len(who) - 1}" for r in who)}
             else:
                 turn = state.free.index(block_id)
                 assert ours[block_id] == ("next" if turn == 0 else layout.ordinal(turn + 1))
@@ -103,7 +102,7 @@ def test_each_side_draws_what_it_holds_at_every_step(parts):
         for turn, block_id in enumerate(both.theirs[step - 1]["free"]):
             assert theirs[block_id] == ("next" if turn == 0 else layout.ordinal(turn + 1))
         for request_id, table in both.theirs[step - 1]["tables"].items():
-            assert all(theirs[b].split("+")[0] == request_id or "+" in theirs[b] for b in table)
+            assert all(request_id in theirs[b].split() or "+" in theirs[b] for b in table)
         assert lab.different == both.different(step - 1)
         for field in layout.FIELDS:
             assert ("≠" in marks[f"field.{field}"].text) == (field in lab.different)
@@ -199,3 +198,89 @@ def test_a_step_that_is_not_recorded_is_refused(same):
 def test_what_is_no_pair_of_runs_is_refused(wrong):
     with pytest.raises(PagedlabError, match="side_by_side"):
         step_both(wrong)
+
+
+def test_which_block_is_handed_out_next_can_be_predicted_and_is_answered_by_the_recording(same):
+    lab = step_both(same, step=0)
+    end = FrontEnd(lab)
+    right = wrong = 0
+    for step in range(1, lab.num_steps + 1):
+        events = [e for e in same.trace.events[: same.trace.step_ends()[step - 1]]]
+        first = same.trace.step_ends()[step - 2] if step > 1 else 0
+        got = {b for e in events[first:] if isinstance(e, ev.BlocksAllocated) for b in e.block_ids}
+        got |= {e.block_id for e in events[first:] if isinstance(e, ev.BlockTouched)}
+        asks = bool(lab.words()["question"])
+        assert asks == bool(got) and set(lab._handed_out(step)) == got
+        if asks:
+            askable = {m.id for m in lab.marks() if "askable" in m.cls}
+            assert {f"{side}.block.{b}" for side in (0, 1) for b in got} <= askable and "0.block.0" not in askable
+            guess = min(got) if step % 2 else next(b for b in range(1, 40) if b not in got)
+            lab._receive(lab, {"do": "point", "id": f"{step % 2}.block.{guess}", "n": step}, [])
+            assert [m.id for m in lab.marks() if m.id.endswith(".guess")] == ["0.guess", "1.guess"]
+            right, wrong = right + (guess in got), wrong + (guess not in got)
+        else:
+            with pytest.raises(PagedlabError, match="nothing to predict"):
+                lab.predict(3)
+        lab.forward()
+        if asks:
+            said = lab.words()["verdict"]
+            assert said.startswith("✓" if guess in got else f"You said #{guess}; it was #"), said
+            assert f"Score {right} of {right + wrong}." in said
+    assert lab.score == (right, right + wrong) and right > 10 and wrong > 10 and not end.errors
+    lab.seek(2)
+    with pytest.raises(PagedlabError, match="seen"):
+        lab.predict(3)
+    for bad in (-1, 40):
+        with pytest.raises(PagedlabError, match="no block"):
+            lab.predict(bad)
+
+
+def test_what_a_step_gives_and_takes_is_drawn_and_told_as_our_trace_has_it(same):
+    """The bar is on what was got in this step, grey is what goes back after it, and found tokens are those found."""
+    lab = step_both(same)
+    ends = [0, *same.trace.step_ends()]
+    for step in range(1, lab.num_steps + 1):
+        lab.seek(step)
+        marks = picture(lab.marks())
+        events = same.trace.events[ends[step - 1] : ends[step]]
+        got = {b for e in events if isinstance(e, ev.BlocksAllocated) for b in e.block_ids}
+        touched = [e for e in events if isinstance(e, ev.BlockTouched)]
+        got |= {e.block_id for e in touched}
+        for side in (0, 1):
+            mine = [mark for id, mark in marks.items() if id.startswith(f"{side}.block.")]
+            assert {int(mark.id.split(".")[2]) for mark in mine if mark.id.endswith(".full")} == got
+            grey = {int(mark.id.split(".")[2]) for mark in mine if mark.cls.startswith("card lost")}
+            done = set(same.theirs[step - 1]["finished"])
+            state = after_schedule(same, step)
+            assert grey == {b for b in range(1, 40) if (o := set(state.owners(b))) and o <= done}
+        scene = lab._scene()
+        for e in events:
+            if isinstance(e, ev.RequestAdmitted):
+                assert layout.hits(scene, 1, e.request_id) == e.num_computed_tokens
+        shared = {e.block_id for e in touched if not e.revived}
+        new, also = layout.taken(scene, 1)
+        assert new | also == got and also <= shared
+
+
+def test_a_colour_does_not_go_from_one_who_is_done_to_the_next(same):
+    lab = step_both(same)
+    done, gone, seen = set(), set(), set()
+    for step, tables in zip(same.theirs, lab._tables[0], strict=True):
+        now = [lab._hues[r] for r in tables]
+        assert len(set(now)) == len(now), "two at once"
+        new, seen = set(tables) - seen, seen | set(tables)
+        if {lab._hues[r] for r in new} & {lab._hues[r] for r in gone}:  # only where there is no other left
+            assert {lab._hues[r] for r in (seen - done) | gone} == set(range(8))
+        gone = set(step["finished"])
+        done |= gone
+    assert lab._hues["r8"] != lab._hues["r0"]
+    assert [lab._hues[f"r{i}"] for i in range(8)] == [7, 6, 5, 4, 3, 2, 1, 0]
+
+
+def test_one_counting_of_steps(same):
+    lab = step_both(same, step=11)
+    marks = picture(lab.marks())
+    assert marks["0.field.step"].text == "11 (in the recording 10: counted from 0)"
+    assert marks["legend.1"].text == "8 of 30 came" and marks["0.block.1.who"].text == "r0 r3"
+    assert marks["0.field.preempted"].text == "r7, had #33 #34 #35 #36 #37"
+    assert marks["0.field.finished"].text == "r4, then gives back #22 #32 #37"

@@ -1,11 +1,14 @@
 """Sentences and labels."""
 
+from dataclasses import replace
+
 import pytest
 from runs import crowded, recorded_run
 
 from pagedlab.trace import TraceDriver
+from pagedlab.trace.events import BlocksFreed
 from pagedlab.viz import labels
-from pagedlab.viz.narrator import narrate, next_step
+from pagedlab.viz.narrator import _gave_back, in_brief, narrate, next_step
 from pagedlab.viz.scene import Scene, badge, headline, scale
 
 
@@ -19,15 +22,16 @@ def told(trace, position, selected="A"):
 def test_a_prefill_is_told_with_its_blocks_and_that_nothing_is_reserved():
     trace = recorded_run([list(range(9))])
     assert told(trace, 1)["A"] == (
-        "Prefill wrote A's 9 tokens into #1, #2 and #3: two blocks full, the last holds one. "
-        "Nothing is reserved beyond it."
+        "Prefill wrote A's 9 tokens into the next free blocks #1, #2 and #3: two blocks full, the last holds one. "
+        "No further block is reserved."
     )
 
 
 def test_a_decode_step_says_whether_a_block_was_needed():
     trace = recorded_run([list(range(9))], max_tokens=6)
     assert "at offset 1. 2 slots left, so no block was asked for." in told(trace, 2)["A"]
-    assert "Now the block is full; no block was asked for yet." in told(trace, 4)["A"]
+    full = "Now the block is full (◆: others can find it by its hash); no block was asked for yet."
+    assert full in told(trace, 4)["A"]
     assert "got #4 from the head of the free queue" in told(trace, 5)["A"]
     assert "A is finished (all its tokens are there): #4, #3, #2 and #1 are free again." in told(trace, 6)["A"]
 
@@ -55,6 +59,43 @@ def test_hits_evictions_preemption_and_waiting_are_told():
         "arrived with",
     ):
         assert phrase in all_told, phrase
+
+
+def test_a_preemption_is_told_before_what_it_made_room_for_and_shared_blocks_are_not_given_back():
+    trace = crowded()
+    driver = TraceDriver(trace)
+    seen = 0
+    for k in range(1, driver.num_steps + 1):
+        driver.seek(k)
+        events = trace.events[driver.num_events(k - 1) : driver.num_events(k)]
+        gone = [e.request_id for e in events if e.kind == "request_preempted"]
+        assert ("make room" in in_brief(events, driver.state(), None, shorter=3)) == bool(gone)
+        for who in gone:
+            freed = next(e for e in events if e.kind == "blocks_freed" and e.request_id == who)
+            shared = [b for b in freed.block_ids if b not in {*freed.to_head, *freed.to_tail}]
+            text = told(trace, k, who)[who]
+            assert f"No free block was left: {who} was preempted" in text and text.count("which others hold") == bool(
+                shared
+            )
+            for b in shared:
+                assert f"#{b}" not in text.split(", let go of")[0]
+        for selected in [None, *driver.state().requests]:
+            mine = told(trace, k, selected).get(selected, "") if selected else ""
+            both = f"{mine} {in_brief(events, driver.state(), selected)}"
+            assert both.count("No free block was left") == bool(gone)  # told once, whoever is looked at
+            if gone:
+                assert both.strip().startswith("No free block was left: ")
+        seen += len(gone)
+    assert seen
+
+
+def test_who_made_room_says_what_is_free_and_what_others_hold():
+    freed = BlocksFreed(source="", request_id="K", block_ids=(13, 4, 1), to_head=(13,), to_tail=(4,))
+    assert _gave_back(freed) == ", gave back #13 and #4, let go of #1, which others hold,"
+    assert _gave_back(replace(freed, block_ids=(13, 4))) == ", gave back #13 and #4"
+    second = replace(freed, request_id="L", block_ids=(7, 1, 2), to_head=(7,), to_tail=(1,))  # the last one who held #1
+    assert _gave_back(freed, second) == ", gave back #13, #4, #1 and #7, let go of #2, which others hold,"
+    assert _gave_back(replace(freed, block_ids=(1,), to_head=(), to_tail=())) == ", let go of #1, which others hold,"
 
 
 def test_every_event_that_changes_a_request_is_told():
@@ -91,7 +132,7 @@ def test_the_badge_says_what_produced_the_picture():
 
 def test_the_scale_line_is_computed_from_the_model():
     header = {"model_shape": {"num_layers": 30, "num_kv_heads": 3, "head_size": 64, "bytes_per_element": 4}}
-    assert scale(header, 4) == "1 block = 4 tokens × 30 layers × K, V × 3 heads × 64 × 4 B = 180 KiB"
+    assert scale(header, 4) == "1 block = 4 tokens × 30 layers × 2 (K, V) × 3 heads × 64 numbers × 4 bytes = 180 KiB"
     assert scale({}, 4) == ""
 
 
@@ -118,6 +159,19 @@ def test_names_stay_the_requests_own_where_they_fit_and_never_collide():
 )
 def test_a_token_is_shown_without_its_space_and_nothing_is_invisible(raw, shown):
     assert labels.token(raw) == shown
+
+
+def test_a_quotation_mark_is_not_quoted_with_its_like():
+    assert labels.quoted(" cat") == "“cat”"
+    assert [labels.quoted(t) for t in (' "', "'m", "”")] == ['‹"›', "‹'m›", "‹”›"]
+
+
+def test_several_owners_in_fewer_and_fewer_letters():
+    assert labels.crowd(["A"]) == ["A"]
+    assert labels.crowd(["B", "A"]) == ["B A", "B +1", "×2"]
+    assert labels.crowd(["A/2", "A/0", "A/1"]) == ["A/2 A/0 A/1", "A/0–2", "A/2 +2", "×3"]
+    assert labels.crowd(["A/0", "A/2"]) == ["A/0 A/2", "A/0 +1", "×2"]  # A/1 is not among them
+    assert labels.crowd(["A/0", "B/1"]) == ["A/0 B/1", "A/0 +1", "×2"]
 
 
 def test_text_is_cut_to_the_room_that_it_has():

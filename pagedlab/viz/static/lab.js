@@ -4,6 +4,9 @@
 const SVG = "http://www.w3.org/2000/svg";
 const LAYERS = ["card", "cell", "over", "path", "text", "top"];
 const PLAY_MS = 900;
+const MOVE_MS = 280;
+const LEAST_MOVE = 4; // pixels
+const MOST_MOVED = 40; // marks
 const LATE_MS = 700;
 const KEPT = 200; // pictures at most; older ones are asked for again
 const WAITING = "Waiting for the kernel …";
@@ -231,13 +234,43 @@ function patched(base, patch) {
   const marks = new Map(base ?? []);
   for (const id of patch.del) marks.delete(id);
   for (const [id, place, cls, text = "", tip = ""] of patch.set) marks.set(id, { id, place, cls, text, tip });
+  copyBlocks(marks, patch.like);
   return marks;
 }
+
+// Blocks that look like another one get its marks, at their own place and with their own number, see viz/marks.py.
+function copyBlocks(marks, like) {
+  const models = Object.entries(like);
+  if (models.length === 0) return;
+  const parts = new Map(); // block -> its marks
+  for (const mark of marks.values()) {
+    const block = /^.*?block\.[0-9]+/s.exec(mark.id)?.[0];
+    if (block) parts.set(block, [...(parts.get(block) ?? []), mark]);
+  }
+  for (const [model, blocks] of models) {
+    const from = marks.get(model);
+    for (const block of blocks) {
+      const to = marks.get(block);
+      for (const { id } of parts.get(block)) marks.delete(id);
+      for (const mark of parts.get(model)) {
+        const id = block + mark.id.slice(model.length);
+        const [x, y, ...size] = mark.place;
+        const place = [tenth(x + to.place[0] - from.place[0]), tenth(y + to.place[1] - from.place[1]), ...size];
+        const words = (text) => (text === digits(model) ? digits(block) : text.replace(`#${digits(model)}`, `#${digits(block)}`));
+        marks.set(id, { id, place, cls: mark.cls, text: words(mark.text), tip: words(mark.tip) });
+      }
+    }
+  }
+}
+
+const digits = (id) => id.slice(id.lastIndexOf(".") + 1);
+const tenth = (x) => Math.round(10 * x) / 10;
 
 class View {
   constructor(store, el) {
     this.store = store;
-    this.drawn = new Map(); // id -> {mark, element}
+    this.drawn = new Map(); // id -> {mark, element, layer}
+    this.moved = []; // [element, x, y]: where it was, seen from where it is
     // Not a counter: every lab loads its own copy of this module, and url(#id) finds the first one in the page, even one in
     // a hidden tab, which draws nothing.
     const id = `pagedlab-${Math.random().toString(36).slice(2)}`;
@@ -251,6 +284,7 @@ class View {
             <rect class="top veil"></rect><rect class="top playhead" x="-0.8" width="1.6"></rect><path class="path ink"></path>
           </g>
           <rect class="strip-hit"></rect>
+          <g class="ring"><rect></rect><rect></rect></g>
         </svg>
         <div class="bar">
           <button data-do="first" aria-label="First step" title="First step (Home)">|◀</button>
@@ -258,7 +292,7 @@ class View {
           <button data-do="play" aria-label="Play" title="Play (Space)">▶</button>
           <button data-do="last" aria-label="Last step" title="Last step (End)">▶|</button>
           <span class="ask"></span>
-          <button data-do="more" aria-label="More" title="More" aria-expanded="false">⋯</button>
+          <button data-do="more" aria-label="More" title="More" aria-expanded="false">More</button>
           <button class="go" data-do="step" title="→"></button>
         </div>
         <div class="tools" hidden></div>
@@ -271,21 +305,26 @@ class View {
     this.layers = Object.fromEntries(LAYERS.map((name) => [name, find(`[data-layer="${name}"]`)]));
     this.cursor = find(".cursor");
     this.hit = find(".strip-hit");
+    this.ring = find(".ring");
+    this.root.addEventListener("focusin", () => this.circle());
+    this.root.addEventListener("focusout", () => this.circle());
     this.buttons = Object.fromEntries([...this.root.querySelectorAll("button")].map((b) => [b.dataset.do, b]));
     this.root.addEventListener("click", (event) => this.click(event.target));
     this.root.addEventListener("keydown", (event) => this.keydown(event));
+    this.ask = find(".ask");
     this.tools = find(".tools");
     this.pane = find(".pane");
+    this.spoken = find(".spoken");
     this.root.addEventListener("pointerdown", (event) => this.grab(event));
     this.root.addEventListener("pointermove", (event) => this.held && this.pull(event));
     this.root.addEventListener("pointerup", (event) => this.held && this.letGo(event));
     this.root.addEventListener("submit", (event) => this.submit(event));
     this.hit.addEventListener("pointerdown", (event) => this.scrub(event));
     this.hit.addEventListener("pointermove", (event) => event.buttons && this.scrub(event));
-    this.draw(true);
+    this.draw();
   }
 
-  draw(first = false) {
+  draw() {
     const { store } = this;
     const picture = store.current;
     const wanted = new Map([...picture.marks, ...store.strip.marks]);
@@ -294,8 +333,10 @@ class View {
       element.remove();
       this.drawn.delete(id);
     }
-    for (const [id, mark] of wanted) this.mark(id, mark, first);
+    for (const [id, mark] of wanted) this.mark(id, mark);
+    this.animate();
     this.now();
+    this.circle();
     this.words(picture);
     this.unfolded();
     this.root.dataset.position = store.position;
@@ -304,49 +345,54 @@ class View {
     this.root.dataset.busy = store.waiting !== null || store.want !== null;
   }
 
-  mark(id, mark, first) {
+  mark(id, mark) {
     const drawn = this.drawn.get(id);
     if (drawn && drawn.mark === mark) return;
     const layer = mark.cls.split(" ", 1)[0];
     let element = drawn?.element;
     if (!element || drawn.layer !== layer) {
       element?.remove();
-      element = document.createElementNS(SVG, layer === "path" ? "path" : layer === "text" ? "text" : "rect");
+      element = document.createElementNS(SVG, layer === "path" || layer === "text" ? layer : "rect");
       element.dataset.id = id;
       this.layers[layer].append(element);
     }
-    const appear = !first && !drawn ? " new-mark" : "";
-    element.setAttribute("class", mark.cls + appear);
-    if (layer === "path") element.setAttribute("d", mark.text);
-    else {
-      const [x, y, width, height] = mark.place;
-      element.style.transform = `translate(${x}px, ${y}px)`;
-      if (layer === "text") element.textContent = mark.text;
-      else {
-        element.style.width = `${width}px`;
-        element.setAttribute("height", height);
-      }
-    }
+    const [x, y, width, height] = mark.place;
+    element.setAttribute("class", mark.cls);
+    set(element, layer === "path" ? { d: mark.text } : layer === "text" ? { x, y } : { x, y, width, height });
+    element.textContent = layer === "text" ? mark.text : "";
     if (mark.tip) this.name(element, mark);
     this.drawn.set(id, { mark, element, layer });
+    const [left, top] = drawn?.mark.place ?? mark.place;
+    if (Math.hypot(left - x, top - y) > LEAST_MOVE) this.moved.push([element, left - x, top - y]);
+  }
+
+  // What moves is seen to move, where an eye can follow. At rest no mark has a transform: to the browser each one that has is a
+  // part that it puts together on its own, and hundreds of those make every frame of the page slow.
+  animate() {
+    const moved = this.moved.splice(0);
+    if (moved.length > MOST_MOVED || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    for (const [element, x, y] of moved) {
+      element.animate({ transform: [`translate(${x}px, ${y}px)`, "none"] }, { duration: MOVE_MS, easing: "ease" });
+    }
   }
 
   // A tip is a tooltip; on what can be clicked it is the name for a screen reader as well.
   name(element, mark) {
-    const button = mark.cls.includes("chip") || mark.cls.includes("askable");
-    if (button) {
-      element.setAttribute("role", "button");
-      element.setAttribute("tabindex", mark.cls.includes("chip") ? 0 : -1);
-      element.setAttribute("aria-label", mark.tip);
-    }
-    if (mark.cls.includes("chip")) element.setAttribute("aria-pressed", mark.cls.includes("chosen"));
-    if (element.tagName === "text" || element.tagName === "rect") {
-      const text = element.tagName === "text" ? mark.text : "";
-      element.textContent = text;
-      const title = document.createElementNS(SVG, "title");
-      title.textContent = mark.tip;
-      element.append(title);
-    }
+    const chip = mark.cls.includes("chip");
+    if (chip || mark.cls.includes("askable")) set(element, { role: "button", tabindex: chip ? 0 : -1, "aria-label": mark.tip });
+    if (chip) element.setAttribute("aria-pressed", mark.cls.includes("chosen"));
+    const title = document.createElementNS(SVG, "title");
+    title.textContent = mark.tip;
+    element.append(title);
+  }
+
+  // The ring around the mark that has the focus: over all other marks, and in two colours, so that it is seen on any hue.
+  circle() {
+    const mark = this.drawn.get(this.root.querySelector("svg [data-id]:focus-visible")?.dataset.id)?.mark;
+    this.ring.style.display = mark ? "" : "none";
+    if (!mark) return;
+    const [x, y, width, height] = mark.place;
+    for (const line of this.ring.children) set(line, { x: x - 3, y: y - 3, width: width + 6, height: height + 6 });
   }
 
   // What depends on how far the run has got by now.
@@ -368,9 +414,10 @@ class View {
   // The mark "step", where a lab has one.
   stepText(position, run) {
     const past = run.live && position < run.steps;
+    const more = past ? " · the past" : run.live && position > 0 && !run.over ? " so far" : "";
     const label = this.drawn.get("step")?.element;
     if (label) {
-      label.textContent = `step ${position} of ${run.steps}${past ? " · the past" : ""}`;
+      label.textContent = `step ${position} of ${run.steps}${more}`;
       label.setAttribute("class", `text s12 end ${past ? "bold" : "soft"}`);
     }
   }
@@ -378,20 +425,18 @@ class View {
   words(picture) {
     const { store, buttons } = this;
     const { over } = store;
-    buttons.step.textContent = over ? store.run.over : `${picture.next} →`;
+    say(buttons.step, over ? store.run.over : `${picture.next} →`);
     buttons.step.disabled = buttons.play.disabled = over;
     buttons.first.disabled = buttons.back.disabled = store.position === 0;
     buttons.last.disabled = store.position === store.run.steps;
-    buttons.play.textContent = store.playing ? "❚❚" : "▶";
+    say(buttons.play, store.playing ? "❚❚" : "▶");
     buttons.play.setAttribute("aria-label", store.playing ? "Pause" : "Play");
     const asking = store.position === store.seen && !over ? picture.question : "";
-    const ask = this.root.querySelector(".ask");
-    ask.textContent = store.note || [picture.verdict, asking].filter(Boolean).join(" ");
-    ask.classList.toggle("alarm", store.note !== "" && store.note !== WAITING);
+    say(this.ask, store.note || [picture.verdict, asking].filter(Boolean).join(" "));
+    this.ask.classList.toggle("alarm", store.note !== "" && store.note !== WAITING);
     this.root.classList.toggle("asking", asking !== "");
     this.root.classList.toggle("at-end", store.position === store.run.steps && "grab" in store.panes);
-    const spoken = this.root.querySelector(".spoken");
-    if (spoken.textContent !== picture.say) spoken.textContent = picture.say;
+    say(this.spoken, picture.say);
   }
 
   // ---- mouse and keys
@@ -546,6 +591,9 @@ class View {
     this.store.go(Math.min(position, this.store.run.steps));
   }
 }
+
+// Only what is new: a text that is set again would be laid out again, and read out again.
+const say = (element, text) => element.textContent === text || (element.textContent = text);
 
 const number = (element) => Number(element.dataset.id.split(".")[1]);
 
