@@ -247,12 +247,12 @@ def _legend(scene: Scene) -> Iterator[Mark]:
         ("", f"prefix cache {'on' if header['enable_caching'] else 'off'}"),
         ("", ""),
         ("bold", "A BLOCK"),
-        ("", "r7: r7 holds it"),
+        ("", "a name: it holds it"),
         ("", "bar: got it now"),
-        ("", "grey: r7 just done"),
+        ("", "grey: it just ended"),
         ("", "next, 2nd …: free,"),
         ("", "in this order"),
-        ("", "dashed: differs"),
+        ("", "bold dashes: differs"),
     ]
     for i, (bold, text) in enumerate(lines):
         if text:
