@@ -77,7 +77,7 @@ def check(picture, state: MemoryState) -> None:
             slots = [marks[f"block.{block}.s{o}"]["cls"] for o in range(state.block_size)]
             assert ["hatched" not in cls for cls in slots] == [s is not None for s in state.slots[block]]
     turns = {int(id.split(".")[1]): m["text"] for id, m in marks.items() if re.fullmatch(r"block\.\d+\.turn", id)}
-    assert set(turns) == set(state.free) and (not state.free or turns[state.free[0]] == "next free")
+    assert set(turns) == set(state.free) and (not state.free or turns[state.free[0]] in ("next", "next free"))
     request = state.requests[selected]
     for position, text in enumerate(request.texts[: request.num_computed_tokens] if table else []):
         if state.edited:  # what lies in the slot, whoever wrote it
