@@ -7,7 +7,8 @@ import pytest
 
 from pagedlab.errors import PagedlabError
 from pagedlab.grading import CheckFailed, check, checks, report
-from pagedlab.grading.exercises.ex03.story import facts, puzzle, story
+from pagedlab.grading.exercises.ex03.facts import facts
+from pagedlab.grading.tasks.ex03 import puzzle, story
 from pagedlab.grading.part import EXERCISES, Verdict, load_exercise
 from pagedlab.grading.plain import NotPlain, plain, same
 from pagedlab.kv import BlockTable, KVCacheBlock

@@ -2,10 +2,9 @@
 
 from pagedlab.grading.exercises.ex03.prediction import DECODE, PREFILL
 from pagedlab.grading.exercises.ex03.slots import SLOTS
-from pagedlab.grading.exercises.ex03.story import puzzle, story
 from pagedlab.grading.exercises.ex03.table import TABLE
 from pagedlab.grading.part import Exercise
 
-__all__ = ["EXERCISE", "puzzle", "story"]  # the last two are for the notebook
+__all__ = ["EXERCISE"]
 
 EXERCISE = Exercise("03", "03_block_table", (TABLE, SLOTS, PREFILL, DECODE))

@@ -5,17 +5,14 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pagedlab.grading.exercises.ex03.story import Facts, facts
+from pagedlab.grading.exercises.ex03.facts import Facts, facts
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_int, is_ints, same, show
+from pagedlab.grading.plain import is_int, is_ints, same, show
+from pagedlab.grading.tasks.ex03 import probes
 
 
 def _prediction_cases(rng: random.Random, seed: int) -> list[dict]:
     return [{"seed": seed}]
-
-
-def _prediction_probe(objects: dict[str, Any], case: dict) -> dict:
-    return {name: attempt(lambda value=value: value) for name, value in objects.items()}
 
 
 def _prefill(wrong: Any) -> Any:
@@ -66,7 +63,7 @@ PREFILL = Part(
     2,
     ("table_after_prefill", "tokens_in_block"),
     _prediction_cases,
-    _prediction_probe,
+    probes.prediction,
     (
         Property(
             "both are lists of numbers, with one entry for each block",
@@ -148,7 +145,7 @@ DECODE = Part(
     2,
     ("new_blocks",),
     _prediction_cases,
-    _prediction_probe,
+    probes.prediction,
     (
         Property(
             "new_blocks has one entry for each decode step: None, or a block number",

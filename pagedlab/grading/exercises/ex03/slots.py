@@ -7,7 +7,8 @@ from typing import Any
 
 from pagedlab.grading.exercises.ex03.table import BLOCK_SIZES
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, same, show
+from pagedlab.grading.plain import is_ints, same, show
+from pagedlab.grading.tasks.ex03 import probes
 from pagedlab.kv import BlockTable
 
 
@@ -33,13 +34,6 @@ def _slot_cases(rng: random.Random, seed: int) -> list[dict]:
     cases.insert(0, {"block_ids": [high, low], "block_size": 4, "start": 2, "end": 6, "pad_to": 0})
     cases.insert(1, {"block_ids": [high, low], "block_size": 4, "start": 3, "end": 5, "pad_to": 4})
     return cases
-
-
-def _slot_probe(objects: dict[str, Any], case: dict) -> dict:
-    block_ids = list(case["block_ids"])
-    padding = {"pad_to": case["pad_to"]} if case["pad_to"] else {}
-    slots = attempt(objects["slot_mapping"], block_ids, case["block_size"], case["start"], case["end"], **padding)
-    return {"slots": slots, "block_ids": attempt(lambda: block_ids)}
 
 
 def _call(case: dict) -> str:
@@ -71,7 +65,7 @@ SLOTS = Part(
     3,
     ("slot_mapping",),
     _slot_cases,
-    _slot_probe,
+    probes.slots,
     (
         Property(
             "slot_mapping returns a list of plain ints",

@@ -6,7 +6,8 @@ import random
 from typing import Any
 
 from pagedlab.grading.part import OfErrors, Part, Property
-from pagedlab.grading.plain import attempt, failed, is_ints, raised, same, show, told
+from pagedlab.grading.plain import is_ints, same, show
+from pagedlab.grading.tasks.ex03 import probes
 from pagedlab.kv import BlockTable
 
 BLOCK_SIZES = (4, 2, 3, 8, 1, 16, 5)
@@ -29,49 +30,6 @@ def _table_cases(rng: random.Random, seed: int) -> list[dict]:
             }
         )
     return cases
-
-
-def _table_probe(objects: dict[str, Any], case: dict) -> dict:
-    make = objects["BlockTable"]
-    try:
-        table, other, third = make(case["block_size"]), make(case["block_size"]), make(case["block_size"])
-    except Exception as error:
-        return failed(error) if isinstance(error, NotImplementedError) else {"made": told(error)}
-    new = [attempt(len, other)]
-    lengths = []
-    for block_ids in case["appends"]:
-        done = attempt(_append, table, list(block_ids))
-        lengths.append(done if raised(done) else attempt(len, table))
-    new.append(attempt(len, other))
-    handed_in = list(case["appends"][0])
-    attempt(_append, third, handed_in)
-    handed_in.append(99)
-    return {
-        "made": None,
-        "new": new,
-        "lengths": lengths,
-        "kept": attempt(len, third),
-        "inside": [attempt(_locate, table, position) for position in case["inside"]],
-        "outside": [_refusal(table, position) for position in case["outside"]],
-    }
-
-
-def _append(table: Any, block_ids: list[int]) -> None:
-    table.append(block_ids)  # what it returns is its own business
-
-
-def _locate(table: Any, position: int) -> Any:
-    return table.locate(position)
-
-
-def _refusal(table: Any, position: int) -> Any:
-    try:
-        table.locate(position)
-    except IndexError:
-        return "IndexError"
-    except Exception as error:
-        return failed(error)
-    return attempt(table.locate, position)
 
 
 def _reference_table(case: dict) -> BlockTable:
@@ -138,7 +96,7 @@ TABLE = Part(
     3,
     ("BlockTable",),
     _table_cases,
-    _table_probe,
+    probes.table,
     (
         Property(
             "a table is made with BlockTable(block_size)",

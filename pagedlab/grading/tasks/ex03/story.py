@@ -7,9 +7,7 @@ one tells the facts, and the notebook plays the same story with the real one.
 from __future__ import annotations
 
 import random
-import threading
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 TEXT = (
@@ -18,7 +16,6 @@ TEXT = (
 )
 BLOCK_SIZE = 4
 NUM_DECODE_STEPS = 7
-_one_at_a_time = threading.Lock()  # a class is graded in several threads
 
 
 @dataclass(frozen=True)
@@ -80,11 +77,12 @@ def story(seed: int, model: Any = "tiny-random", **parts: Any) -> Any:
 
 
 def puzzle(seed: int) -> Puzzle:
-    """The puzzle of a seed. ``print`` it."""
-    return facts(seed).puzzle
+    """The puzzle of a seed, from the small random model's run up to its moment. ``print`` it."""
+    return told(story(seed), seed)
 
 
-def _told(llm: Any, seed: int) -> Puzzle:
+def told(llm: Any, seed: int) -> Puzzle:
+    """The puzzle as a run of the story tells it, at its moment."""
     from pagedlab.trace import replay
 
     state = replay(llm.trace)
@@ -95,47 +93,3 @@ def _told(llm: Any, seed: int) -> Puzzle:
         list(state.tables["B"]),
         state.requests["B"].num_computed_tokens,
     )
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What happened to Z in the run."""
-
-    puzzle: Puzzle
-    table_after_prefill: list[int]
-    tokens_in_block: list[int]
-    new_blocks: list[int | None]  # one for each decode step
-
-
-@lru_cache(maxsize=64)
-def facts(seed: int) -> Facts:
-    """Run the story to its end, on the small random model, and read Z's table from the trace after every step."""
-    import torch
-
-    with _one_at_a_time:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # a model this small is quickest on one core
-        try:
-            return _facts(seed)
-        finally:
-            torch.set_num_threads(threads)
-
-
-def _facts(seed: int) -> Facts:
-    from pagedlab.trace import replay
-
-    llm = story(seed)
-    told = _told(llm, seed)
-    tables, fill = [], []
-    for step in range(told.num_decode_steps + 1):
-        llm.step()
-        # Z's last step frees its table at once, so look just before that: at the last slot that was written.
-        last_write = max(i for i, event in enumerate(llm.trace.events) if event.kind == "slot_written")
-        state = replay(llm.trace, last_write + 1)
-        tables.append(list(state.tables["Z"]))
-        if step == 0:
-            fill = [state.filled("Z", i) for i in range(len(tables[0]))]
-    new_blocks = [
-        table[-1] if len(table) > len(earlier) else None for earlier, table in zip(tables, tables[1:], strict=False)
-    ]
-    return Facts(told, tables[0], fill, new_blocks)

@@ -1,0 +1,6 @@
+"""Exercise 03: the story that its notebook plays, and how its answers are asked for."""
+
+from pagedlab.grading.tasks.ex03.probes import PROBES
+from pagedlab.grading.tasks.ex03.story import puzzle, story
+
+__all__ = ["PROBES", "puzzle", "story"]
