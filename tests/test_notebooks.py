@@ -91,6 +91,15 @@ def test_a_chapter_keeps_its_cells_short_and_stores_every_output(chapter):
             assert cell.execution_count, f"not run before it was stored: {cell.source[:80]}"
 
 
+@pytest.mark.parametrize("early", CHAPTERS[1:7], ids=lambda path: path.stem)
+def test_a_chapters_code_and_what_it_prints_fit_into_a_page(early):
+    for cell in read(early).cells:
+        if cell.cell_type == "code" and "colab" not in cell.metadata.get("tags", []):
+            printed = "".join(output.text for output in cell.outputs if output.output_type == "stream")
+            wide = [line for line in (cell.source + "\n" + printed).splitlines() if len(line) > 96]
+            assert not wide, f"JupyterLab breaks lines of over 96 columns inside words: {wide}"
+
+
 def test_a_chapter_has_what_every_chapter_has(chapter):
     text = markdown(chapter)
     assert re.match(r"# \d\d · .+\?", text), "the title is a question"

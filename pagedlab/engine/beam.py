@@ -4,8 +4,8 @@ In every step each beam proposes its likeliest next tokens. Of all proposals of 
 A beam with two proposals among them forks; one with none dies, and its blocks are free. So beams share everything up to
 where they parted, which is most of it; that is what makes this the best case for sharing blocks.
 
-Source: vLLM ``entrypoints/llm.py``, ``LLM.beam_search``, and ``beam_search.py``, for the rules; the paper, section 4.4,
-for the memory.
+Source: vLLM ``entrypoints/generate/beam_search/offline.py``, ``BeamSearchOfflineMixin.beam_search``, for the rules; the
+paper, section 4.4, for the memory.
 """
 
 from __future__ import annotations
