@@ -27,6 +27,7 @@ def lab():
 def test_the_picture_is_the_one_of_the_run(lab):
     assert tool().PICTURE.read_text() == lab.svg(), "run tools/one_page.py"
     assert "](one-page.svg)" in PAGE
+    assert re.findall("^#.*", PAGE, flags=re.M) == [PAGE.partition("\n")[0]], "no line may begin with #7"
 
 
 def test_what_the_page_says_of_the_picture_is_so(lab):
@@ -35,10 +36,10 @@ def test_what_the_page_says_of_the_picture_is_so(lab):
     (shared,) = set(state.tables["A"]) & set(state.tables["B"])
     assert f"Block #{shared} holds the words with which A begins" in PAGE and state.ref_cnt[shared] == 2
     last = state.tables["B"][-1]
-    assert f"#{last} has one slot left" in PAGE and state.slots[last].count(None) == 1
+    assert f"Block #{last} has one slot left" in PAGE and state.slots[last].count(None) == 1
     kept = [block for block in state.free if state.slots[block][0] and state.slots[block][0].request_id == "C"]
     assert state.requests["C"].status == "finished" and 1 in kept and 1 in state.cached
-    assert re.search(rf"next block that anybody gets is\s#{state.free[0]}\.", PAGE)
+    assert re.search(rf"next\sblock that anybody gets is #{state.free[0]}\.", PAGE)
 
 
 def test_the_bytes_of_a_token_are_the_models(lab):
