@@ -19,7 +19,8 @@ class BlockPool:
     ``ref_cnt`` block tables. Block 0 is the null block, as in vLLM: it is never handed out, so that 0 can stand for
     "no block here" in a table. Whatever raises here, has changed nothing.
 
-    Source: vLLM ``v1/core/block_pool.py``, class ``BlockPool``.
+    Source: vLLM ``v1/core/block_pool.py``, class ``BlockPool``. (That one is handed the request where blocks get their
+    hashes, and reads them from it. It does not care who owns what, either.)
     """
 
     def __init__(self, num_gpu_blocks: int, enable_caching: bool = True) -> None:

@@ -33,12 +33,7 @@ class ObservedBlockPool:
     def get_new_blocks(self, num_blocks: int) -> list[KVCacheBlock]:
         blocks = self._pool.get_new_blocks(num_blocks)
         source = source_of(self._pool.get_new_blocks)
-        for block in blocks:
-            if block.block_id in self._hashes and block.block_hash is None:
-                block_hash = self._hashes.pop(block.block_id)
-                self._recorder.emit(
-                    ev.BlockEvicted(block_id=block.block_id, block_hash=block_hash.hex(), source=source)
-                )
+        self._say_forgotten(blocks, source)
         self._recorder.emit(
             ev.BlocksAllocated(
                 request_id=self.request_id, block_ids=tuple(block_ids(blocks)), ref_cnt=ref_cnts(blocks), source=source
@@ -85,6 +80,7 @@ class ObservedBlockPool:
                 source=source_of(self._pool.free_blocks),
             )
         )
+        self._say_forgotten(ordered_blocks, source_of(self._pool.free_blocks))  # ours forgets none; look all the same
 
     def cache_full_blocks(
         self, blocks: Sequence[KVCacheBlock], block_hashes: Sequence[bytes], first: int, end: int
@@ -105,15 +101,15 @@ class ObservedBlockPool:
 
     def evict_blocks(self, blocks: Sequence[KVCacheBlock]) -> None:
         self._pool.evict_blocks(blocks)
+        self._say_forgotten(blocks, source_of(self._pool.evict_blocks))
+
+    def _say_forgotten(self, blocks: Sequence[KVCacheBlock], source: str) -> None:
+        """Those of ``blocks`` that had a hash and have none any more."""
         for block in blocks:
             if block.block_id in self._hashes and block.block_hash is None:
                 block_hash = self._hashes.pop(block.block_id)
                 self._recorder.emit(
-                    ev.BlockEvicted(
-                        block_id=block.block_id,
-                        block_hash=block_hash.hex(),
-                        source=source_of(self._pool.evict_blocks),
-                    )
+                    ev.BlockEvicted(block_id=block.block_id, block_hash=block_hash.hex(), source=source)
                 )
 
     def reset_prefix_cache(self) -> bool:

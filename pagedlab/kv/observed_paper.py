@@ -55,7 +55,7 @@ class ObservedBlockSpaceManager:
         tables = [list(self._manager.block_tables[sequence.request_id]) for sequence in group.get_seqs()]
         for i, (sequence, table) in enumerate(zip(group.get_seqs(), tables, strict=True)):
             new = []
-            later = {block.block_id for other in tables[i + 1 :] for block in other}  # not all their owners are told yet
+            later = {block.block_id for other in tables[i + 1 :] for block in other}  # not all owners are told yet
             for block in table:
                 if block.block_id in seen:  # a sibling's: shared
                     self._emit(

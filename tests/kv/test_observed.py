@@ -45,6 +45,14 @@ class CountsTwice(AllToTheTail):
             block.ref_cnt += 1
 
 
+class ForgetsAtOnce(BlockPool):
+    """A pool that forgets a block's hash as soon as nobody owns it."""
+
+    def free_blocks(self, ordered_blocks):
+        super().free_blocks(ordered_blocks)
+        self.evict_blocks([block for block in ordered_blocks if block.ref_cnt == 0])
+
+
 class ObservedMachine(RuleBasedStateMachine):
     """An observed manager, and beside it the state folded from its events."""
 
@@ -52,7 +60,7 @@ class ObservedMachine(RuleBasedStateMachine):
         num_blocks=st.integers(2, 12),
         block_size=st.integers(1, 4),
         caching=st.booleans(),
-        pool=st.sampled_from([BlockPool, AllToTheTail, AllToTheHead, CountsTwice]),
+        pool=st.sampled_from([BlockPool, AllToTheTail, AllToTheHead, CountsTwice, ForgetsAtOnce]),
     )
     def start(self, num_blocks, block_size, caching, pool):
         self.block_size, self.caching = block_size, caching
