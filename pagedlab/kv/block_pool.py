@@ -55,8 +55,8 @@ class BlockPool:
         """Take ``num_blocks`` blocks from the head of the free queue. Raises ValueError where there are fewer, or
         for a count below 0.
 
-        A hash is dropped here, when the block is handed out, and not before: until this moment it could be hit.
-        This is all the eviction there is."""
+        A hash is dropped here, when the block is handed out, and not when it was given back: until this moment it could
+        be hit. This is how the cache evicts."""
         blocks = self.free_block_queue.popleft_n(num_blocks)
         for block in blocks:
             if block.is_cached:
