@@ -45,7 +45,7 @@ def what_vllm_does(text: str) -> str:
 
 
 def is_or_holds(named: str, path: str) -> bool:
-    """Whether a chapter that says ``core/block_pool.py``, or the folder ``vllm/v1/``, means ``path`` or where it lies."""
+    """Whether ``core/block_pool.py``, or the folder ``vllm/v1/``, means ``path`` or where it lies."""
     return f"/{path}".endswith(f"/{named}") or named.endswith("/") and path.startswith(named)
 
 

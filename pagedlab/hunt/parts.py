@@ -44,7 +44,7 @@ class ComputesOnlyTheLastToken(KVCacheManager):
 
 
 class Trusting(BlockPool):
-    """A pool that checks nothing, as one is with assertions off."""
+    """A pool that checks nothing of what comes back, as vLLM's ``free_blocks`` does not."""
 
     def free_blocks(self, ordered_blocks: Any) -> None:
         for block in ordered_blocks:

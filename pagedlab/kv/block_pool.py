@@ -19,7 +19,8 @@ class BlockPool:
     ``ref_cnt`` block tables. Block 0 is the null block, as in vLLM: it is never handed out, so that 0 can stand for
     "no block here" in a table. Whatever raises here, has changed nothing.
 
-    Source: vLLM ``v1/core/block_pool.py``, class ``BlockPool``.
+    Source: vLLM ``v1/core/block_pool.py``, class ``BlockPool``. (That one is handed the request where blocks get their
+    hashes, and reads them from it. It does not care who owns what, either.)
     """
 
     def __init__(self, num_gpu_blocks: int, enable_caching: bool = True) -> None:
@@ -54,8 +55,8 @@ class BlockPool:
         """Take ``num_blocks`` blocks from the head of the free queue. Raises ValueError where there are fewer, or
         for a count below 0.
 
-        A hash is dropped here, when the block is handed out, and not before: until this moment it could be hit.
-        This is all the eviction there is."""
+        A hash is dropped here, when the block is handed out, and not when it was given back: until this moment it could
+        be hit. This is how the cache evicts."""
         blocks = self.free_block_queue.popleft_n(num_blocks)
         for block in blocks:
             if block.is_cached:

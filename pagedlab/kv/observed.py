@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pagedlab.kv.block import KVCacheBlock, block_ids
+from pagedlab.kv.block import KVCacheBlock, block_ids, ref_cnts
 from pagedlab.trace import events as ev
 from pagedlab.trace.recorder import Recorder, source_of
 
@@ -33,14 +33,11 @@ class ObservedBlockPool:
     def get_new_blocks(self, num_blocks: int) -> list[KVCacheBlock]:
         blocks = self._pool.get_new_blocks(num_blocks)
         source = source_of(self._pool.get_new_blocks)
-        for block in blocks:
-            if block.block_id in self._hashes and block.block_hash is None:
-                block_hash = self._hashes.pop(block.block_id)
-                self._recorder.emit(
-                    ev.BlockEvicted(block_id=block.block_id, block_hash=block_hash.hex(), source=source)
-                )
+        self._say_forgotten(blocks, source)
         self._recorder.emit(
-            ev.BlocksAllocated(request_id=self.request_id, block_ids=tuple(block_ids(blocks)), source=source)
+            ev.BlocksAllocated(
+                request_id=self.request_id, block_ids=tuple(block_ids(blocks)), ref_cnt=ref_cnts(blocks), source=source
+            )
         )
         return blocks
 
@@ -53,6 +50,7 @@ class ObservedBlockPool:
                     request_id=self.request_id,
                     block_id=block.block_id,
                     revived=was_free,
+                    ref_cnt=block.ref_cnt,
                     source=source_of(self._pool.touch),
                 )
             )
@@ -78,9 +76,11 @@ class ObservedBlockPool:
                 block_ids=tuple(block_ids(ordered_blocks)),
                 to_head=tuple(queue[:head]),
                 to_tail=tuple(queue[tail:]),
+                ref_cnt=ref_cnts(ordered_blocks),
                 source=source_of(self._pool.free_blocks),
             )
         )
+        self._say_forgotten(ordered_blocks, source_of(self._pool.free_blocks))  # ours forgets none; look all the same
 
     def cache_full_blocks(
         self, blocks: Sequence[KVCacheBlock], block_hashes: Sequence[bytes], first: int, end: int
@@ -101,15 +101,15 @@ class ObservedBlockPool:
 
     def evict_blocks(self, blocks: Sequence[KVCacheBlock]) -> None:
         self._pool.evict_blocks(blocks)
+        self._say_forgotten(blocks, source_of(self._pool.evict_blocks))
+
+    def _say_forgotten(self, blocks: Sequence[KVCacheBlock], source: str) -> None:
+        """Those of ``blocks`` that had a hash and have none any more."""
         for block in blocks:
             if block.block_id in self._hashes and block.block_hash is None:
                 block_hash = self._hashes.pop(block.block_id)
                 self._recorder.emit(
-                    ev.BlockEvicted(
-                        block_id=block.block_id,
-                        block_hash=block_hash.hex(),
-                        source=source_of(self._pool.evict_blocks),
-                    )
+                    ev.BlockEvicted(block_id=block.block_id, block_hash=block_hash.hex(), source=source)
                 )
 
     def reset_prefix_cache(self) -> bool:

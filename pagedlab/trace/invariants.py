@@ -4,7 +4,7 @@
 broken rule. In an honest run no rule is ever broken; an edit by hand breaks some, and so does a faulty engine.
 
 ======================  ================================================================================================
-owners                  a block's ``ref_cnt`` is the number of table entries that point at it
+owners                  a block's ``ref_cnt``, the pool's own count, is the number of table entries that point at it
 free                    what is free is in no table
 lost                    what is in no table is free
 null block              the null block is in no table
