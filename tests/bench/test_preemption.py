@@ -1,8 +1,21 @@
 """The overload that the preemption lab, chapter 08 and exercise 08 run, and what is read from it."""
 
+import math
+
 import pytest
 
-from pagedlab.bench.preemption import longest_pause, overload, run_out, work_done
+from pagedlab.bench import preemption
+from pagedlab.bench.preemption import (
+    fit,
+    longest_pause,
+    measure_recompute_cost,
+    measure_swap_cost,
+    overload,
+    run_out,
+    separated,
+    told,
+    work_done,
+)
 from pagedlab.engine import LLM
 from pagedlab.errors import PagedlabError
 
@@ -49,3 +62,40 @@ def test_without_a_prefix_cache_all_of_a_victim_is_computed_again(tiny):
 def test_a_request_that_could_never_run_is_refused(tiny):
     with pytest.raises(PagedlabError, match="too small"):
         overload(tiny, "recompute", [[1] * 90])
+
+
+def test_the_prices_are_found_again_in_times_that_follow_from_them():
+    move, block, byte = 3e-4, 5e-6, 1e-10
+    rows = [[1.0, n, n * b * 46_080] for n, b in ((2, 16), (32, 16), (512, 1), (32, 4), (4, 64))]
+    seconds = [move * a + block * n + byte * num_bytes for a, n, num_bytes in rows]
+    assert fit(rows, seconds) == pytest.approx([move, block, byte])
+
+
+def test_a_price_that_the_times_do_not_tell_is_called_not_separable(tiny, monkeypatch):
+    """Times that fall as the bytes grow: as on a machine that was busy while the small ones were measured."""
+    times = iter([0.4, 0.2, 0.5, 0.3, 0.25])
+    monkeypatch.setattr(preemption, "_swap_seconds", lambda *_: next(times))
+    swap = measure_swap_cost(tiny)
+    assert swap.bytes_per_second == math.inf and separated(swap.bytes_per_second) is None
+    assert told(swap.bytes_per_second, ".1f", "GB/s", 1e-9) == "not separable"
+    assert 0 < swap.seconds(100, 4) < math.inf
+    times = iter([0.3, 0.2, 0.1])
+    monkeypatch.setattr(preemption, "_prefill_seconds", lambda *_: next(times))
+    recompute = measure_recompute_cost(tiny)
+    assert told(recompute.tokens_per_second, ",.0f", "tokens/s") == "not separable"
+    assert told(recompute.seconds_per_pair, ".1f", "ns", 1e9) == "not separable"
+    assert told(recompute.seconds_per_step, ".0f", "ms", 1e3).endswith(" ms")
+
+
+def test_the_benchmark_prints_not_separable_and_keeps_valid_json(monkeypatch, capsys):
+    """The whole command, with times that leave nothing but a fixed price."""
+    import json
+
+    monkeypatch.setattr(preemption, "_swap_seconds", lambda *_: 0.1)
+    monkeypatch.setattr(preemption, "_prefill_seconds", lambda *_: 0.2)
+    preemption.run(model="tiny-random", device="cpu")
+    table = capsys.readouterr().out
+    assert table.count("not separable") >= 4 and "inf" not in table and "nan" not in table
+    preemption.run(model="tiny-random", device="cpu", json=True)
+    result = json.loads(capsys.readouterr().out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    assert result["bytes_per_second"] is None and result["prefill_tokens_per_second"] is None
