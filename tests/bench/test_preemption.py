@@ -1,6 +1,7 @@
 """The overload that the preemption lab, chapter 08 and exercise 08 run, and what is read from it."""
 
 import math
+from random import Random
 
 import pytest
 
@@ -16,7 +17,7 @@ from pagedlab.bench.preemption import (
     told,
     work_done,
 )
-from pagedlab.engine import LLM
+from pagedlab.engine import LLM, Scheduler
 from pagedlab.errors import PagedlabError
 
 PROMPTS = [[(7 * i + 3 * j) % 200 + 1 for j in range(n)] for i, n in enumerate((12, 14, 10, 11, 8))]
@@ -62,6 +63,41 @@ def test_without_a_prefix_cache_all_of_a_victim_is_computed_again(tiny):
 def test_a_request_that_could_never_run_is_refused(tiny):
     with pytest.raises(PagedlabError, match="too small"):
         overload(tiny, "recompute", [[1] * 90])
+
+
+class FirstOut(Scheduler):
+    """Throws out who was admitted first, not last."""
+
+    def _schedule_running(self, output, budget):
+        for request in list(self.running):
+            wanted = min(request.num_tokens - request.num_computed_tokens, budget)
+            while wanted > 0 and request in self.running:
+                new_blocks = self.kv_cache_manager.allocate_slots(request, wanted)
+                if new_blocks is not None:
+                    output.num_scheduled_tokens[request.request_id] = wanted
+                    output.new_block_ids[request.request_id] = [block.block_id for block in new_blocks]
+                    budget -= wanted
+                    break
+                victim = self.running.pop(0)
+                self.kv_cache_manager.free(victim)
+                victim.status, victim.num_computed_tokens = "preempted", 0
+                self.waiting.appendleft(victim)
+                output.preempted.append(victim)
+                budget += output.num_scheduled_tokens.pop(victim.request_id, 0)
+                output.new_block_ids.pop(victim.request_id, None)
+        return budget
+
+
+def test_throwing_out_the_first_ends_too_but_makes_the_eldest_wait(tiny):
+    """Chapter 08: "261 steps in place of 263 ... the first request had its answer in step 190 instead of 48"."""
+    rng = Random(8)
+    crowd = [[rng.randrange(200) for _ in range(rng.randint(8, 32))] for _ in range(24)]
+    seen = []
+    for scheduler in (Scheduler, FirstOut):
+        llm = run_out(overload(tiny, "recompute", crowd, max_tokens=48, num_blocks=60, scheduler=scheduler))
+        last = max(i for i, e in enumerate(llm.trace.events) if e.kind == "token_sampled" and e.request_id == "A")
+        seen.append((llm.step_count, sum(e.kind == "step_started" for e in llm.trace.events[:last])))
+    assert seen == [(263, 48), (261, 190)]
 
 
 def test_the_prices_are_found_again_in_times_that_follow_from_them():
