@@ -31,7 +31,7 @@ from pagedlab.errors import PagedlabError
 from pagedlab.kv.block_table import BlockTable
 from pagedlab.kv.swap import RecomputeCost, SwapCost, cheaper, crossover
 
-CALIBRATE_SWAP = [(32, 16), (512, 16), (512, 1), (128, 4), (256, 64)]  # (tokens, block size)
+CALIBRATE_SWAP = [(32, 16), (512, 16), (512, 1), (128, 4), (256, 64), (768, 256)]  # (tokens, block size)
 CALIBRATE_PREFILL = [16, 128, 384]  # tokens
 LENGTHS, BLOCK_SIZES = [64, 256, 512], [1, 8, 16, 128]  # what is predicted
 ROUNDS_SWAP, ROUNDS_PREFILL = 9, 3

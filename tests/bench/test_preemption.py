@@ -109,7 +109,7 @@ def test_the_prices_are_found_again_in_times_that_follow_from_them():
 
 def test_a_price_that_the_times_do_not_tell_is_called_not_separable(tiny, monkeypatch):
     """Times that fall as the bytes grow: as on a machine that was busy while the small ones were measured."""
-    times = iter([0.4, 0.2, 0.5, 0.3, 0.25])
+    times = iter([0.4, 0.2, 0.5, 0.3, 0.25, 0.1])
     monkeypatch.setattr(preemption, "_swap_seconds", lambda *_: next(times))
     swap = measure_swap_cost(tiny)
     assert swap.bytes_per_second == math.inf and separated(swap.bytes_per_second) is None
