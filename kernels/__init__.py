@@ -55,7 +55,7 @@ def prepare() -> str | None:
 
     if not torch.cuda.is_available():
         use_interpreter()
-    return INTERPRETER if interpreting() else torch.cuda.get_device_name()
+    return INTERPRETER if interpreting() else torch.cuda.get_device_name(torch.cuda.current_device())
 
 
 def use_interpreter() -> None:

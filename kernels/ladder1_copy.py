@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
-from pagedlab.kernels.launch import check_device
+from pagedlab.kernels.launch import check_device, launch
 
 
 @triton.jit
@@ -28,5 +28,5 @@ def copy(source: torch.Tensor, piece: int = 64) -> torch.Tensor:
     """A copy of a one-dimensional contiguous tensor."""
     check_device(source.device)
     destination = torch.empty_like(source)
-    copy_kernel[(triton.cdiv(len(source), piece),)](destination, source, len(source), PIECE=piece)
+    launch(copy_kernel, (triton.cdiv(len(source), piece),), destination, source, len(source), PIECE=piece)
     return destination

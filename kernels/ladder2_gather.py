@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
-from pagedlab.kernels.launch import check_device, padded
+from pagedlab.kernels.launch import check_device, launch, padded
 
 
 @triton.jit
@@ -44,8 +44,8 @@ def gather(key: torch.Tensor, table: torch.Tensor, length: int) -> torch.Tensor:
     check_device(key.device)
     head_size = key.shape[2]
     destination = key.new_empty(length, head_size)
-    gather_kernel[(length,)](
-        destination, key, table, *key.stride()[:2], BLOCK_SIZE=key.shape[1], HEAD_SIZE=head_size,
-        HEAD_PADDED=padded(head_size),
+    launch(
+        gather_kernel, (length,), destination, key, table, *key.stride()[:2],
+        BLOCK_SIZE=key.shape[1], HEAD_SIZE=head_size, HEAD_PADDED=padded(head_size),
     )  # fmt: skip
     return destination

@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
-from pagedlab.kernels.launch import check_device, padded
+from pagedlab.kernels.launch import check_device, launch, padded
 
 
 @triton.jit
@@ -49,8 +49,8 @@ def scores(query: torch.Tensor, key: torch.Tensor, table: torch.Tensor, length: 
     check_device(key.device)
     block_size, head_size = key.shape[1:]
     result = torch.empty(length, dtype=torch.float32, device=key.device)
-    scores_kernel[(triton.cdiv(length, block_size),)](
-        result, query, key, table, length, scale, *key.stride()[:2], BLOCK_SIZE=block_size,
-        BLOCK_PADDED=padded(block_size), HEAD_SIZE=head_size, HEAD_PADDED=padded(head_size),
+    launch(
+        scores_kernel, (triton.cdiv(length, block_size),), result, query, key, table, length, scale, *key.stride()[:2],
+        BLOCK_SIZE=block_size, BLOCK_PADDED=padded(block_size), HEAD_SIZE=head_size, HEAD_PADDED=padded(head_size),
     )  # fmt: skip
     return result

@@ -14,7 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
-from pagedlab.kernels.launch import check_device
+from pagedlab.kernels.launch import check_device, launch
 
 
 @triton.jit
@@ -35,6 +35,6 @@ def online_softmax(scores: torch.Tensor, piece: int = 16) -> tuple[float, float]
     """Largest score and sum of exp(score - largest) of a float32 tensor `[length]`, found in one pass."""
     check_device(scores.device)
     result = torch.empty(2, dtype=torch.float32, device=scores.device)
-    online_softmax_kernel[(1,)](result, scores, len(scores), PIECE=piece)
+    launch(online_softmax_kernel, (1,), result, scores, len(scores), PIECE=piece)
     largest, total = result.tolist()
     return largest, total

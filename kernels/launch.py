@@ -1,4 +1,4 @@
-"""What is refused before a kernel starts?  And three small things that every launch needs.
+"""What is refused before a kernel starts, and on which GPU does it?  And three small things that every launch needs.
 
 On a GPU a wrong launch is no exception but a wrong number, or somebody else's memory. So what can be known before is
 said before, in words. Shapes and types of the tensors are `pagedlab.attention.checks`' part; here is what depends on
@@ -13,6 +13,22 @@ from pagedlab.kernels import RESTART, interpreting
 
 OLDEST = 75  # sm_75, Turing (T4): the oldest GPU that Triton's supported versions compile for
 MAX_GROUP = 16
+MAX_PROGRAMS = 65_535  # along a grid's second and third axis (CUDA C++ Programming Guide, "Technical Specifications")
+
+
+def launch(kernel, grid: tuple[int, ...], *arguments, **constants) -> None:
+    """`kernel[grid](*arguments, **constants)` on the GPU that holds the first argument, a tensor.
+
+    Triton compiles for, and starts on, the *current* GPU, wherever the tensors are. Raises PagedlabError for a grid
+    that no GPU takes.
+    """
+    if any(programs > MAX_PROGRAMS for programs in grid[1:]):
+        raise PagedlabError(
+            f"A grid of {' x '.join(f'{n:,}' for n in grid)} programs cannot be launched: along its second and third "
+            f"axis a GPU takes {MAX_PROGRAMS:,}. Cut the batch into smaller ones."
+        )
+    with torch.cuda.device_of(arguments[0]):  # does nothing for a tensor on the CPU
+        kernel[grid](*arguments, **constants)
 
 
 def refuse(capability: int | None, dtype: torch.dtype, head_size: int, block_size: int, group: int) -> None:

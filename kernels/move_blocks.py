@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 
 from pagedlab.errors import PagedlabError
-from pagedlab.kernels.launch import check_device
+from pagedlab.kernels.launch import check_device, launch
 
 PIECE = 2048
 
@@ -72,7 +72,9 @@ def move_blocks(destination, source, destination_ids, source_ids) -> None:
     block_elements = source[0, 0, 0].numel()
     layers = source.shape[0]
     grid = (triton.cdiv(block_elements, PIECE), 2 * layers, count)
-    move_blocks_kernel[grid](
+    launch(
+        move_blocks_kernel,
+        grid,
         destination,
         source,
         destination_ids,

@@ -103,14 +103,14 @@ class KVPool:
         self.num_kv_heads = num_kv_heads
         self.head_size = head_size
         self.dtype = dtype
-        self.device = torch.device(device)
         shape = (num_layers, 2, num_blocks, block_size, num_kv_heads, head_size)
         with torch.inference_mode(False):  # a tensor made in inference mode could not be written outside of it
             self.data = (
                 _lazy_zeros(shape, dtype)
-                if self.device.type == "cpu"
+                if torch.device(device).type == "cpu"
                 else torch.zeros(shape, dtype=dtype, device=device)
             )
+        self.device = self.data.device  # "cuda" has become the one that was current: "cuda:0"
         self._layers = [LayerKV(self.data[i, 0], self.data[i, 1]) for i in range(num_layers)]
 
     def layer(self, index: int) -> LayerKV:

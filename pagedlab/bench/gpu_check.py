@@ -132,14 +132,14 @@ def run(compile_only: bool, out: Path) -> int:
         return 2
     from pagedlab.bench.gpu_parts import PARTS, Setting
 
-    device = torch.device("cuda")
+    device = torch.device("cuda", torch.cuda.current_device())
     where = provenance(device)
     print(f"{where['device']}, sm_{where['compute_capability'].replace('.', '')}, torch {torch.__version__}, "
           f"triton {where['versions']['triton']}, {where['date']}")  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     report = Report(SECONDS)
     setting = Setting(device, out)
-    with torch.inference_mode():
+    with torch.cuda.device(device), torch.inference_mode():
         for name, part in PARTS:
             report.run(name, part, setting)
     write_json(out / "gpu-check.json", {"provenance": where, "parts": report.parts, "failed": report.failed,

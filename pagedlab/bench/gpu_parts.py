@@ -348,7 +348,7 @@ def launch_overhead(report, s: Setting) -> None:
         return output
 
     step()
-    torch.cuda.synchronize()
+    torch.cuda.synchronize(s.device)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         captured = step()
@@ -361,11 +361,11 @@ def launch_overhead(report, s: Setting) -> None:
     if not same:
         report.wrong("CUDA graph", "gives other numbers than launches one by one")
     for name, run in (("one by one", step), ("CUDA graph", graph.replay)):
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(s.device)
         start = time.perf_counter()
         for _ in range(20):
             run()
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(s.device)
         seconds = (time.perf_counter() - start) / 20 / calls
         report.row(f"1 x 128, {name}", f"{seconds * 1e6:.1f} us a layer", seconds=seconds)
 

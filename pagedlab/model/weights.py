@@ -29,7 +29,7 @@ def load_model(
     a folder in Hugging Face's layout with a model of Llama's family, or a name on the Hugging Face hub.
     dtype: float32, float16 or bfloat16. PagedlabError says what is wrong with a name, a file or a folder.
     """
-    device = _checked_device(device)
+    device = checked_device(device)
     if dtype not in DTYPES:
         raise PagedlabError(f"dtype {dtype} is not possible: use torch.float32, torch.float16 or torch.bfloat16")
     if name == "tiny-random":
@@ -46,14 +46,21 @@ def load_model(
     return model, source.tokenizer()
 
 
-def _checked_device(device: str | torch.device) -> torch.device:
+def checked_device(device: str | torch.device) -> torch.device:
+    """The device of that name. PagedlabError for one that is not here, or that is neither a CPU nor a CUDA device."""
     try:
-        device = torch.device(device)
-    except RuntimeError as error:
-        raise PagedlabError(f"device {device!r} is unknown: use 'cpu' or 'cuda'") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise PagedlabError("there is no CUDA device here: use device 'cpu'")
-    return device
+        found = torch.device(device)
+    except (RuntimeError, TypeError, ValueError):
+        found = None
+    if found is None or found.type not in ("cpu", "cuda"):
+        raise PagedlabError(f"Unknown device {device!r}; allowed are cpu, cuda, cuda:0 and the like.")
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise PagedlabError(
+            f"device is {device!r}, but there is no CUDA device here: use 'cpu'. `pagedlab doctor` says more."
+        )
+    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+        raise PagedlabError(f"device is {device!r}, and there is none after cuda:{torch.cuda.device_count() - 1}.")
+    return found
 
 
 def _smollm2():

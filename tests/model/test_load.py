@@ -5,6 +5,7 @@ import hashlib
 import pytest
 import torch
 
+from pagedlab.engine import LLM
 from pagedlab.errors import PagedlabError
 from pagedlab.model import download
 from pagedlab.model.weights import load_model
@@ -71,13 +72,23 @@ def test_a_file_in_place_of_a_folder_is_refused(tmp_path):
 
 
 def test_an_impossible_device_or_dtype_is_refused():
-    with pytest.raises(PagedlabError, match="use 'cpu' or 'cuda'"):
+    with pytest.raises(PagedlabError, match="allowed are cpu, cuda, cuda:0"):
         load_model("tiny-random", device="toaster")
+    with pytest.raises(PagedlabError, match="allowed are cpu, cuda, cuda:0"):
+        load_model("tiny-random", device="meta")
     with pytest.raises(PagedlabError, match="float32, torch.float16 or torch.bfloat16"):
         load_model("tiny-random", dtype=torch.int8)
     if not torch.cuda.is_available():
         with pytest.raises(PagedlabError, match="no CUDA device here"):
             load_model("tiny-random", device="cuda")
+
+
+@pytest.mark.parametrize("make", [load_model, LLM])
+def test_a_gpu_beyond_the_last_one_is_refused_before_anything_is_put_there(make, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(PagedlabError, match="'cuda:2', and there is none after cuda:1"):
+        make("tiny-random", device="cuda:2")
 
 
 def test_a_truncated_model_file_is_refused_and_kept(model_file, empty_cache):
