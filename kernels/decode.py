@@ -24,7 +24,7 @@ WATCH_HEADER = tl.constexpr(HEADER)
 @triton.jit
 def group_offsets(token, kv_head, stride_token, stride_head, row, dim, GROUP: tl.constexpr, HEAD_SIZE: tl.constexpr):
     """Where one token's query heads of one KV head lie, `[ROWS, HEAD_PADDED]`, and which of these places are real."""
-    head = kv_head * GROUP + row
+    head = (kv_head * GROUP + row).to(tl.int64)
     token = tl.zeros([1], tl.int64) + token  # 64 bit; under the interpreter a loop counter is a plain Python number
     offsets = token[:, None] * stride_token + head[:, None] * stride_head + dim[None, :]
     return offsets, (row < GROUP)[:, None] & (dim < HEAD_SIZE)[None, :]
@@ -94,8 +94,8 @@ def paged_decode_kernel(
             tl.zeros([ROWS], tl.int32) + (end - 1),
             first,
             end,
-            key + kv_head * key_stride_head,
-            value + kv_head * value_stride_head,
+            key + kv_head.to(tl.int64) * key_stride_head,
+            value + kv_head.to(tl.int64) * value_stride_head,
             block_tables + request.to(tl.int64) * table_stride,
             key_stride_block,
             key_stride_token,

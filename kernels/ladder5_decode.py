@@ -12,7 +12,7 @@ import torch
 import triton
 import triton.language as tl
 
-from pagedlab.kernels.launch import check_launch, launch, padded
+from pagedlab.kernels.launch import check_plain, launch, padded
 
 
 @triton.jit
@@ -80,7 +80,7 @@ def decode(query, layer, block_tables, seq_lens, scale: float, diary: torch.Tens
     diary: float64 `[requests, query heads, max blocks, 4]`, filled with physical block, element offset of the block's
     K for this head (times bytes per element: its byte offset in the layer's K), running largest score, running sum.
     """
-    check_launch(query, layer)
+    check_plain(query, layer, block_tables, seq_lens)
     output = torch.empty_like(query)
     requests, query_heads, head_size = query.shape
     launch(

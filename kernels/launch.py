@@ -83,6 +83,46 @@ def check_launch(query: torch.Tensor, layer) -> int | None:
     return capability
 
 
+def check_plain(query, layer, block_tables, seq_lens) -> None:
+    """Refuse what the plain kernels (`ladder5_decode`, `rungs`) take for granted and would compute nonsense from."""
+    check_launch(query, layer)
+    if query.dim() != 3 or not query.is_contiguous() or layer.key.stride() != layer.value.stride():
+        raise PagedlabError("The plain kernels take a contiguous query, and K and V with equal strides.")
+    if not len(query) == len(block_tables) == len(seq_lens):
+        raise PagedlabError(
+            f"The plain kernels take one query a request; there are {len(query)} queries, {len(block_tables)} block "
+            f"tables and {len(seq_lens)} lengths."
+        )
+    if query.device.type == "cpu":
+        for table, length in zip(block_tables, seq_lens.tolist(), strict=True):
+            check_table(layer.key[:, :, 0], table, length)
+
+
+def check_table(key, table, length: int) -> None:
+    """Refuse a table `[its blocks]` that does not hold `length` tokens of one head's K `[blocks, block size, head
+    size]`, and on a CPU block ids that are not there."""
+    if key.dim() != 3 or key.stride(-1) != 1 or table.dim() != 1 or (len(table) > 1 and table.stride(0) != 1):
+        raise PagedlabError(
+            f"K is {list(key.shape)} and the table {list(table.shape)}; allowed are [blocks, block size, head size] "
+            "and [its blocks], the last dimension of each contiguous."
+        )
+    used = -(-length // key.shape[1])
+    if not 0 < used <= len(table):
+        raise PagedlabError(
+            f"{length} tokens do not fit into a table of {len(table)} blocks of {key.shape[1]}; at least one is needed."
+        )
+    if table.device.type == "cpu":
+        check_blocks(table[:used], len(key))
+
+
+def check_blocks(ids, num_blocks: int) -> None:
+    """Refuse block ids, on the CPU, that are not in a pool of `num_blocks`."""
+    lowest, highest = (int(block) for block in ids.aminmax())
+    if lowest < 0 or highest >= num_blocks:
+        wrong = lowest if lowest < 0 else highest
+        raise PagedlabError(f"Block {wrong} is not in the pool; ids go from 0 to {num_blocks - 1}.")
+
+
 def upcast(dtype: torch.dtype) -> bool:
     """True when the kernel has to compute in float32: the interpreter's products of bfloat16 are nonsense."""
     return dtype == torch.bfloat16 and interpreting()

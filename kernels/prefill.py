@@ -85,7 +85,7 @@ def paged_prefill_kernel(
         index = tile_first + row // GROUP
         real = (row // GROUP < QUERIES) & (index < queries)
         token = (first_token + index).to(tl.int64)
-        head = kv_head * GROUP + row % GROUP
+        head = (kv_head * GROUP + row % GROUP).to(tl.int64)
         inside = real[:, None] & (dim < HEAD_SIZE)[None, :]
         offsets = token[:, None] * query_stride_token + head[:, None] * query_stride_head + dim[None, :]
         q = tl.load(query + offsets, mask=inside, other=0.0)
@@ -103,8 +103,8 @@ def paged_prefill_kernel(
             first_position + index,
             first,
             first_position + last + 1,
-            key + kv_head * key_stride_head,
-            value + kv_head * value_stride_head,
+            key + kv_head.to(tl.int64) * key_stride_head,
+            value + kv_head.to(tl.int64) * value_stride_head,
             block_tables + request.to(tl.int64) * table_stride,
             key_stride_block,
             key_stride_token,

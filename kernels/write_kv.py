@@ -43,7 +43,7 @@ def write_kv_kernel(
     if slot >= 0:
         physical_block_number = slot // BLOCK_SIZE
         physical_block_offset = slot % BLOCK_SIZE
-        head = tl.arange(0, HEADS_PADDED)[:, None]
+        head = tl.arange(0, HEADS_PADDED)[:, None].to(tl.int64)
         dim = tl.arange(0, HEAD_PADDED)[None, :]
         inside = (head < num_heads) & (dim < HEAD_SIZE)
 

@@ -54,21 +54,28 @@ def paged_attention(
     seq_lens         int32 `[requests]`: tokens of context, the new ones included
     query_start_loc  int32 `[requests + 1]`: request r's queries are `query[query_start_loc[r]:query_start_loc[r+1]]`,
                      and they are the *last* tokens of its context
-    scale            factor on the scores, 1 / sqrt(head size) by default
+    scale            factor on the scores, above 0; 1 / sqrt(head size) by default
     sliding_window   a query sees itself and the `sliding_window - 1` tokens before it (Mistral); None: all before it
     soft_cap         scores become `soft_cap * tanh(score / soft_cap)` before the softmax (Gemma 2)
     backend          "reference", "torch" or "triton"; None chooses by device
 
     Returns `[tokens, query heads, head size]` in query's dtype. Memory that no token was written to may hold anything,
-    NaN included: it is never part of the result. Raises PagedlabError for inputs that cannot be right.
+    NaN included: it is never part of the result. Raises PagedlabError for inputs that cannot be right. On a GPU the
+    Triton back end looks at lengths and block ids only when `PAGEDLAB_DEBUG=1` is set, for that would make it wait:
+    there the caller answers for them.
     The paper: section 4.1 (PagedAttention); the arguments are those of vLLM's `vllm/v1/attention/backends/`.
     """
-    from pagedlab.attention.checks import check_inputs
+    from pagedlab.attention.checks import can_look, check_inputs, check_options, check_values
 
+    check_inputs(query, kv_pool, block_tables, seq_lens, query_start_loc)
     chosen = choose_backend(backend, query.device)
-    check_inputs(query, kv_pool, block_tables, seq_lens, query_start_loc, sliding_window, soft_cap)
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1])
+    scale, sliding_window, soft_cap = check_options(scale, sliding_window, soft_cap)
+    if can_look(query.device, chosen):
+        check_values(len(query), kv_pool, block_tables, seq_lens, query_start_loc)
+    if sliding_window is not None and sliding_window >= block_tables.shape[1] * kv_pool.block_size:
+        sliding_window = None  # no context is longer
     if chosen == "reference":
         from pagedlab.attention.reference import attention
     elif chosen == "torch":
@@ -90,14 +97,15 @@ def for_all_layers(
     if choose_backend(None, block_tables.device) != "torch":
         return lambda query, layer: paged_attention(query, layer, block_tables, seq_lens, query_start_loc)
 
-    from pagedlab.attention.checks import check_inputs
+    from pagedlab.attention.checks import check_inputs, check_values
     from pagedlab.attention.torch_backend import Plan
 
     plan: list[Plan] = []
 
     def attend(query: torch.Tensor, layer: LayerKV) -> torch.Tensor:
         if not plan:
-            check_inputs(query, layer, block_tables, seq_lens, query_start_loc, None, None)
+            check_inputs(query, layer, block_tables, seq_lens, query_start_loc)
+            check_values(len(query), layer, block_tables, seq_lens, query_start_loc)
             plan.append(Plan(kv_pool, block_tables, seq_lens, query_start_loc))
         return plan[0].run(query, layer, 1.0 / math.sqrt(query.shape[-1]))
 

@@ -121,26 +121,21 @@ class KVPool:
         """Copy whole blocks inside the pool, K and V of all layers: the "copy" of copy-on-write.
 
         pairs are (source, destination) physical block ids. All sources are read before any destination is written, so
-        the order of the pairs does not matter. Raises PagedlabError for an id outside the pool or two copies into one
-        block.
+        the order of the pairs does not matter. Raises PagedlabError, and copies nothing, for an id outside the pool or
+        two copies into one block.
         """
-        if not pairs:
+        from pagedlab.attention import choose_backend
+        from pagedlab.attention.checks import check_pairs
+
+        sources, destinations = check_pairs("copy_blocks", pairs, self.num_blocks, self.num_blocks)
+        if not sources:
             return
-        for pair in pairs:
-            for block in pair:
-                if not 0 <= block < self.num_blocks:
-                    raise PagedlabError(
-                        f"copy_blocks: block {block} is not in the pool; ids go from 0 to {self.num_blocks - 1}."
-                    )
-        destinations = [dst for _, dst in pairs]
-        if len(set(destinations)) != len(destinations):
-            raise PagedlabError("copy_blocks: two copies go into the same block; give each its own destination.")
-        if self.device.type == "cuda" and not set(destinations) & {src for src, _ in pairs}:
+        if choose_backend(None, self.device) == "triton" and not set(destinations) & set(sources):
             from pagedlab.kernels.move_blocks import copy_blocks
 
-            copy_blocks(self.data, pairs)
+            copy_blocks(self.data, list(zip(sources, destinations, strict=True)))
             return
-        source = torch.tensor([src for src, _ in pairs], device=self.device)
+        source = torch.tensor(sources, device=self.device)
         destination = torch.tensor(destinations, device=self.device)
         self.data.index_copy_(2, destination, self.data.index_select(2, source))
 

@@ -12,6 +12,8 @@ import torch
 
 from pagedlab.attention import KVPool, LayerKV, paged_attention
 from pagedlab.attention import for_all_layers as read_in_all_layers
+from pagedlab.attention.checks import check_values
+from pagedlab.attention.write import check_slots
 from pagedlab.attention.write import for_all_layers as write_in_all_layers
 from pagedlab.kv.block_table import BlockTable
 
@@ -84,6 +86,11 @@ class ModelRunner:
         _last_one_writes(self._slot_mapping.host[:num_tokens])
         rows = len(batch)
         widest = max(len(part.table) for part in batch)
+        if self._copies:  # on a GPU nobody looks at values any more: looking would be waiting
+            layer, slots = self.kv_pool.layer(0), self._slot_mapping.host[:num_tokens]
+            check_slots(slots.min(), slots.max(), layer)
+            tables, lengths = self._block_tables.staging[:rows, :widest], self._seq_lens.staging[:rows]
+            check_values(num_tokens, layer, tables, lengths, self._query_start_loc.staging[: rows + 1])
         return (
             self._token_ids.send(num_tokens),
             self._positions.send(num_tokens),
@@ -170,12 +177,12 @@ class _Buffer:
         self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, copies: GPUCopies | None
     ) -> None:
         self._copies = copies
-        self._staging = copies.host(shape, dtype) if copies else torch.zeros(shape, dtype=dtype)
-        self._device = torch.zeros(shape, dtype=dtype, device=device) if copies else self._staging
-        self.host = self._staging.numpy()
+        self.staging = copies.host(shape, dtype) if copies else torch.zeros(shape, dtype=dtype)
+        self._device = torch.zeros(shape, dtype=dtype, device=device) if copies else self.staging
+        self.host = self.staging.numpy()
 
     def send(self, count: int) -> torch.Tensor:
         """The first ``count`` rows, up to date on the device for whatever it does next."""
         if self._copies:
-            self._copies.copy(self._device[:count], self._staging[:count])
+            self._copies.copy(self._device[:count], self.staging[:count])
         return self._device[:count]

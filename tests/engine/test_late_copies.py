@@ -10,6 +10,8 @@ import torch
 
 from pagedlab.engine import LLM, SamplingParams
 from pagedlab.engine.runner import GPUCopies, ModelRunner, ScheduledRequest
+from pagedlab.errors import PagedlabError
+from pagedlab.kv.block_table import BlockTable
 
 
 class Stream:
@@ -135,3 +137,26 @@ def test_on_a_cpu_nothing_is_copied_and_nobody_waits(tiny):
     runner = LLM(tiny, block_size=4, num_gpu_blocks_override=8).runner
     sent = runner._token_ids.send(3)
     assert runner._copies is None and sent.data_ptr() == runner._token_ids.host.ctypes.data
+
+
+@pytest.mark.parametrize("wrong", [-2, 8, 10_000])
+def test_tables_are_looked_at_on_the_host_before_they_are_sent_where_nobody_looks_later(tiny, wrong):
+    """-2 is no block, and neither is the ninth of eight."""
+
+    class WrongTable(BlockTable):
+        def append(self, block_ids):
+            super().append([wrong for _ in block_ids])
+
+    class RightSlots(WrongTable):
+        def slot_mapping(self, start, end):
+            return list(range(start, end))
+
+    stream = Stream()
+    llm = late(tiny, LateCopies(stream, waits=True))
+    for table, sentence in ((WrongTable, "slots go from 0 to 511"), (RightSlots, "ids go from 0 to 7")):
+        llm.parts["block_table"] = table
+        llm.add_request([1, 2, 3])
+        with pytest.raises(PagedlabError, match=sentence):
+            llm.step()
+        assert not stream.queue, "nothing was sent"
+        llm.abort_request(next(iter(llm.groups)))
