@@ -9,8 +9,8 @@ Tile after tile. A tile is TILE tokens of one request, in the order of their pos
                                   + physical_block_offset * stride of a token
                                   + 0 ... HEAD_SIZE - 1       (`key` already points to the right KV head)
 
-`physical_block_number` becomes a 64-bit number first: block times stride passes 2**31 in a pool of a few GiB. So does
-the offset, for a pool in another order than ours.
+`physical_block_number` becomes a 64-bit number first: block times stride passes 2**31 in a pool of a few GiB. (Offsets
+inside a block stay 32-bit numbers, which cost half the registers; `launch.py` refuses a pool where that is too few.)
 Nothing asks that neighbours in the tile are neighbours in memory, nor that a tile is a whole number of blocks.
 
 The softmax is "online" (Milakov and Gimelshein, 2018): keep the largest score so far and the sum of
@@ -89,7 +89,7 @@ def attend_blocks(
             physical_block_number = tl.load(table + logical_block, mask=inside, other=0).to(tl.int64)
         else:
             physical_block_number = (first_block + logical_block).to(tl.int64)
-        physical_block_offset = (position % BLOCK_SIZE).to(tl.int64)
+        physical_block_offset = position % BLOCK_SIZE
 
         key_row = physical_block_number * key_stride_block + physical_block_offset * key_stride_token
         k = load_tile(key, key_row, dim, inside, HEAD_SIZE, UPCAST)

@@ -24,7 +24,7 @@ WATCH_HEADER = tl.constexpr(HEADER)
 @triton.jit
 def group_offsets(token, kv_head, stride_token, stride_head, row, dim, GROUP: tl.constexpr, HEAD_SIZE: tl.constexpr):
     """Where one token's query heads of one KV head lie, `[ROWS, HEAD_PADDED]`, and which of these places are real."""
-    head = (kv_head * GROUP + row).to(tl.int64)
+    head = kv_head * GROUP + row
     token = tl.zeros([1], tl.int64) + token  # 64 bit; under the interpreter a loop counter is a plain Python number
     offsets = token[:, None] * stride_token + head[:, None] * stride_head + dim[None, :]
     return offsets, (row < GROUP)[:, None] & (dim < HEAD_SIZE)[None, :]

@@ -80,6 +80,12 @@ def check_launch(query: torch.Tensor, layer) -> int | None:
     capability = check_device(query.device)
     group = query.shape[1] // layer.num_kv_heads
     refuse(capability, query.dtype, query.shape[2], layer.block_size, group)
+    farthest = (layer.block_size - 1) * max(layer.key.stride(1), layer.value.stride(1))
+    if max(farthest, (query.shape[1] - 1) * query.stride(1)) >= 2**31:
+        raise PagedlabError(
+            "The tokens of a block, or the heads of a query, lie 2**31 elements apart or more, and the Triton kernels "
+            "count these in 32 bit; call .contiguous() first."
+        )
     return capability
 
 

@@ -85,7 +85,7 @@ def paged_prefill_kernel(
         index = tile_first + row // GROUP
         real = (row // GROUP < QUERIES) & (index < queries)
         token = (first_token + index).to(tl.int64)
-        head = (kv_head * GROUP + row % GROUP).to(tl.int64)
+        head = kv_head * GROUP + row % GROUP
         inside = real[:, None] & (dim < HEAD_SIZE)[None, :]
         offsets = token[:, None] * query_stride_token + head[:, None] * query_stride_head + dim[None, :]
         q = tl.load(query + offsets, mask=inside, other=0.0)
