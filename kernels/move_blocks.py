@@ -18,6 +18,7 @@ import triton.language as tl
 
 from pagedlab.errors import PagedlabError
 from pagedlab.kernels.launch import check_blocks, check_device, launch
+from pagedlab.kernels.pairs import check_pairs
 
 PIECE = 2048
 
@@ -123,10 +124,9 @@ def check_ids(destination, source, destination_ids, source_ids) -> int:
 def copy_blocks(data: torch.Tensor, pairs: list[tuple[int, int]]) -> None:
     """Copy whole blocks inside the pool: `(source, destination)` pairs, no block in both roles. Errors as of
     `move_blocks`."""
-    source_ids, destination_ids = torch.tensor(pairs, dtype=torch.int64).view(-1, 2).T.contiguous()
-    if len(source_ids):
-        check_blocks(torch.cat((source_ids, destination_ids)), data.shape[2])
-    move_blocks(data, data, destination_ids.to(data.device), source_ids.to(data.device))
+    lists = check_pairs("copy_blocks", pairs, data.shape[2], data.shape[2])
+    source_ids, destination_ids = (torch.tensor(ids, dtype=torch.int64, device=data.device) for ids in lists)
+    move_blocks(data, data, destination_ids, source_ids)
 
 
 def gather_blocks(data: torch.Tensor, block_ids: torch.Tensor) -> torch.Tensor:

@@ -110,8 +110,8 @@ def check_options(scale: Any, sliding_window: Any, soft_cap: Any) -> tuple[float
     """The three as plain numbers. Raises PagedlabError for a number with which no attention can be meant."""
     if sliding_window is not None and (not is_whole(sliding_window) or sliding_window < 1):
         raise PagedlabError(
-            f"sliding_window is {sliding_window!r}; it must be a whole number of at least 1 (a token sees itself), or "
-            "None."
+            f"sliding_window is {sliding_window!r:.60}; it must be a whole number of at least 1 (a token sees itself), "
+            "or None."
         )
     return (
         _above_zero("scale", scale),
@@ -125,7 +125,8 @@ def _above_zero(name: str, number: Any) -> float:
     limits = torch.finfo(torch.float32)
     if not is_real(number) or not limits.tiny <= number <= limits.max:  # NaN is refused, too
         raise PagedlabError(
-            f"{name} is {number!r}; it must be a number above 0, from {limits.tiny:.1e} to {limits.max:.1e}, or None."
+            f"{name} is {number!r:.60}; it must be a number above 0, from {limits.tiny:.1e} to {limits.max:.1e}, or "
+            "None."
         )
     return float(number)
 
@@ -172,20 +173,3 @@ def check_block_ids(layer, block_tables, seq_lens) -> None:
             f"request {r}, logical block {logical}: physical block {int(block_tables[r, logical])} is not in the pool; "
             f"ids go from 0 to {layer.num_blocks - 1}."
         )
-
-
-def check_pairs(what: str, pairs: Any, num_sources: int, num_destinations: int) -> tuple[list[int], list[int]]:
-    """Pairs of blocks (from, to) as two lists. Raises PagedlabError for what are no such pairs, an id outside its pool,
-    or two copies into one block."""
-    try:
-        pairs = [(source, destination) for source, destination in pairs]
-    except (TypeError, ValueError):
-        raise PagedlabError(f"{what}: {pairs!r:.80} is no list of (source, destination) block ids.") from None
-    for pair in pairs:
-        for block, num_blocks in zip(pair, (num_sources, num_destinations), strict=True):
-            if not is_whole(block) or not 0 <= block < num_blocks:
-                raise PagedlabError(f"{what}: block {block!r} is not in the pool; ids go from 0 to {num_blocks - 1}.")
-    sources, destinations = [int(source) for source, _ in pairs], [int(destination) for _, destination in pairs]
-    if len(set(destinations)) != len(destinations):
-        raise PagedlabError(f"{what}: two copies go into the same block; give each its own destination.")
-    return sources, destinations

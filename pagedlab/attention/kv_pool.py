@@ -125,7 +125,7 @@ class KVPool:
         two copies into one block.
         """
         from pagedlab.attention import choose_backend
-        from pagedlab.attention.checks import check_pairs
+        from pagedlab.kernels.pairs import check_pairs
 
         sources, destinations = check_pairs("copy_blocks", pairs, self.num_blocks, self.num_blocks)
         if not sources:

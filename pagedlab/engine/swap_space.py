@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from pagedlab.attention import KVPool
-from pagedlab.attention.checks import check_pairs
 
 
 class SwapSpace:
@@ -36,6 +35,8 @@ class SwapSpace:
     def copy(origin: torch.Tensor, target: torch.Tensor, pairs: list[tuple[int, int]]) -> None:
         """Blocks ``pairs`` (from, to) of one pool's bytes into another's. Raises PagedlabError, and copies nothing, for
         a block that is not there, or two that go into one."""
+        from pagedlab.kernels.pairs import check_pairs
+
         sources, destinations = check_pairs("swap", pairs, origin.shape[2], target.shape[2])
         if not sources:
             return
