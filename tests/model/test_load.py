@@ -1,5 +1,6 @@
 """Names, devices, damaged files: what load_model accepts and how it refuses."""
 
+import dataclasses
 import hashlib
 
 import pytest
@@ -43,6 +44,23 @@ def test_tiny_random_needs_no_file(empty_cache):
     model, tokenizer = load_model("tiny-random")
     assert not empty_cache.exists()
     assert model.config.vocab_size == tokenizer.vocab_size and model.config.max_model_len == 512
+
+
+def test_the_random_model_of_smollm2s_size_has_its_sizes_and_needs_no_file(smollm2, tmp_path, monkeypatch):
+    monkeypatch.setenv("PAGEDLAB_CACHE", str(tmp_path / "cache"))
+    model, tokenizer = load_model("smollm2-random", dtype=torch.bfloat16)
+    real = smollm2[0]
+    known = dict(name="", rms_norm_eps=0.0)  # the real file has the latter as float32
+    assert dataclasses.replace(model.config, **known) == dataclasses.replace(real.config, **known)
+    assert model.config.rms_norm_eps == pytest.approx(real.config.rms_norm_eps)
+    assert "random weights" in model.config.name and 2 * model.num_bytes == real.num_bytes
+    assert not (tmp_path / "cache").exists() and tokenizer.decode([72, 105, 40_000]) == "Hi"
+
+
+def test_the_random_model_of_smollm2s_size_answers_by_the_whole_context(contiguous):
+    model, tokenizer = load_model("smollm2-random")
+    runs = [greedy(model, tokenizer, text, contiguous, tokens=6) for text in ("abc abc", "xbc abc")]
+    assert runs[0] != runs[1] and all(len(set(run)) > 2 for run in runs)
 
 
 @pytest.mark.parametrize("name", ["smollm2", "SmolLM2-135M-Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct"])
