@@ -22,7 +22,8 @@ __all__ = ["BACKENDS", "KVPool", "LayerKV", "choose_backend", "for_all_layers", 
 
 
 def choose_backend(backend: str | None, device: torch.device) -> str:
-    """The back end for this device, or the one that was asked for. Raises PagedlabError for an unknown name."""
+    """The back end for this device, or the one that was asked for. Raises PagedlabError for an unknown name, and for
+    "triton" where there is none."""
     if backend is None:
         # Triton exists on Linux only.
         return "triton" if device.type == "cuda" and find_spec("triton") else "torch"
@@ -30,6 +31,10 @@ def choose_backend(backend: str | None, device: torch.device) -> str:
         raise PagedlabError(
             f"Unknown attention backend {backend!r}; allowed are {', '.join(BACKENDS)}, or None to choose by device."
         )
+    if backend == "triton" and not find_spec("triton"):
+        from pagedlab.kernels import WHY_NOT
+
+        raise PagedlabError(f"The Triton back end cannot run: {WHY_NOT}. Use backend='torch'.")
     return backend
 
 
@@ -91,22 +96,32 @@ def for_all_layers(
     """`paged_attention` for one step of a model: `attend(query, layer)`, where tables and lengths are the same in every
     layer.
 
-    On a CPU they are looked at once, at the first layer, instead of in each one; the results are the same. kv_pool: any
-    layer of the pool. Errors as of `paged_attention`.
+    They are looked at once, at the first layer, instead of in each one; the results are the same. kv_pool: any layer of
+    the pool. Errors as of `paged_attention`.
     """
-    if choose_backend(None, block_tables.device) != "torch":
-        return lambda query, layer: paged_attention(query, layer, block_tables, seq_lens, query_start_loc)
+    from pagedlab.attention.checks import can_look, check_inputs, check_values
 
-    from pagedlab.attention.checks import check_inputs, check_values
-    from pagedlab.attention.torch_backend import Plan
-
-    plan: list[Plan] = []
+    places = (block_tables, seq_lens, query_start_loc)
+    run: list[Callable[..., torch.Tensor]] = []
 
     def attend(query: torch.Tensor, layer: LayerKV) -> torch.Tensor:
-        if not plan:
-            check_inputs(query, layer, block_tables, seq_lens, query_start_loc)
-            check_values(len(query), layer, block_tables, seq_lens, query_start_loc)
-            plan.append(Plan(kv_pool, block_tables, seq_lens, query_start_loc))
-        return plan[0].run(query, layer, 1.0 / math.sqrt(query.shape[-1]))
+        if not run:
+            chosen = choose_backend(None, query.device)
+            check_inputs(query, layer, *places)
+            if can_look(query.device, chosen):
+                check_values(len(query), layer, *places)
+            run.append(_for_a_step(chosen, kv_pool, places))
+        return run[0](query, layer, 1.0 / math.sqrt(query.shape[-1]))
 
     return attend
+
+
+def _for_a_step(chosen: str, kv_pool: LayerKV, places: tuple[torch.Tensor, ...]) -> Callable[..., torch.Tensor]:
+    """`run(query, layer, scale)`."""
+    if chosen == "torch":
+        from pagedlab.attention.torch_backend import Plan
+
+        return Plan(kv_pool, *places).run
+    from pagedlab.kernels.run import attention
+
+    return lambda query, layer, scale: attention(query, layer, *places, scale)

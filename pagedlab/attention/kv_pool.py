@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import whole
 
 
 @dataclass(frozen=True)
@@ -94,14 +94,12 @@ class KVPool:
             num_kv_heads=num_kv_heads,
             head_size=head_size,
         )
-        for name, size in sizes.items():
-            if size < 1:
-                raise PagedlabError(f"KVPool: {name} is {size}; it must be at least 1.")
-        self.num_layers = num_layers
-        self.num_blocks = num_blocks
-        self.block_size = block_size
-        self.num_kv_heads = num_kv_heads
-        self.head_size = head_size
+        sizes = {name: whole(size, name, 1) for name, size in sizes.items()}
+        self.num_layers = sizes["num_layers"]
+        self.num_blocks = sizes["num_blocks"]
+        self.block_size = sizes["block_size"]
+        self.num_kv_heads = sizes["num_kv_heads"]
+        self.head_size = sizes["head_size"]
         self.dtype = dtype
         shape = (num_layers, 2, num_blocks, block_size, num_kv_heads, head_size)
         with torch.inference_mode(False):  # a tensor made in inference mode could not be written outside of it

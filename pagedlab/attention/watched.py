@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from pagedlab.attention.checks import check_inputs, check_layer, check_options, check_tensors
-from pagedlab.attention.kv_pool import LayerKV
+from pagedlab.attention.kv_pool import KVPool, LayerKV
 from pagedlab.errors import PagedlabError, whole
 from pagedlab.trace import events as ev
 
@@ -157,9 +157,9 @@ def _interpreted(
 def _answer(asked: str, answer: str) -> None:
     """The other process: the same blocks under the same numbers, then the kernel."""
     a = torch.load(asked)
-    key, value = (torch.zeros(a["num_blocks"], *a[name].shape[1:], dtype=a[name].dtype) for name in ("key", "value"))
-    key[a["used"]], value[a["used"]] = a["key"], a["value"]
-    output, spans = _run(a["query"], LayerKV(key, value), a["block_ids"], a["context"], a["scale"])
+    layer = KVPool(1, a["num_blocks"], *a["key"].shape[1:], a["key"].dtype).layer(0)  # lazily zero
+    layer.key[a["used"]], layer.value[a["used"]] = a["key"], a["value"]
+    output, spans = _run(a["query"], layer, a["block_ids"], a["context"], a["scale"])
     torch.save({"output": output, "spans": [ev.to_dict(span) for span in spans]}, answer)
 
 

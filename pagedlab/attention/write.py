@@ -15,36 +15,18 @@ def write_kv(layer, key: torch.Tensor, value: torch.Tensor, slot_mapping: torch.
     from pagedlab.attention import choose_backend
 
     check_write(layer, key, value, slot_mapping)
-    if slot_mapping.numel() == 0:
-        return
-    chosen = choose_backend(backend, key.device)
-    lowest = 0
-    if can_look(slot_mapping.device, chosen):
-        lowest, highest = (int(slot) for slot in slot_mapping.aminmax())  # makes a GPU wait: there for debugging only
-        check_slots(lowest, highest, layer)
-    if chosen == "triton":
-        from pagedlab.kernels.write_kv import write_kv as write_with_triton
-
-        write_with_triton(layer, key, value, slot_mapping)
-        return
-    kept = None if lowest >= 0 else slot_mapping >= 0
-    _put(layer, key, value, *_places(layer, slot_mapping, kept))
+    _putting(layer, slot_mapping, choose_backend(backend, key.device))(layer, key, value)
 
 
 def for_all_layers(layer, slot_mapping: torch.Tensor) -> Callable[..., None]:
     """`write(layer, key, value)` for one step of a model, where slots and shapes are the same in every layer.
 
-    On a CPU they are looked at once, slots here and shapes at the first layer. Errors as of `write_kv`.
+    They are looked at once, slots here and shapes at the first layer. Errors as of `write_kv`.
     """
     from pagedlab.attention import choose_backend
 
     check_slot_mapping(slot_mapping)
-    if choose_backend(None, slot_mapping.device) != "torch" or slot_mapping.numel() == 0:
-        return lambda layer, key, value: write_kv(layer, key, value, slot_mapping)
-    lowest, highest = (int(slot) for slot in slot_mapping.aminmax())
-    check_slots(lowest, highest, layer)
-    kept = None if lowest >= 0 else slot_mapping >= 0
-    places = _places(layer, slot_mapping, kept)
+    put = _putting(layer, slot_mapping, choose_backend(None, slot_mapping.device))
     checked = False
 
     def write(layer, key, value):
@@ -52,9 +34,26 @@ def for_all_layers(layer, slot_mapping: torch.Tensor) -> Callable[..., None]:
         if not checked:
             check_write(layer, key, value, slot_mapping)
             checked = True
-        _put(layer, key, value, *places)
+        put(layer, key, value)
 
     return write
+
+
+def _putting(layer, slot_mapping, chosen: str) -> Callable[..., None]:
+    """`put(layer, key, value)`, which looks at nothing. Slots are looked at here, where they can be."""
+    if slot_mapping.numel() == 0:
+        return lambda layer, key, value: None
+    lowest = 0
+    if can_look(slot_mapping.device, chosen):
+        lowest, highest = (int(slot) for slot in slot_mapping.aminmax())  # makes a GPU wait: there for debugging only
+        check_slots(lowest, highest, layer)
+    if chosen == "triton":
+        from pagedlab.kernels.write_kv import write_kv as write_with_triton
+
+        return lambda layer, key, value: write_with_triton(layer, key, value, slot_mapping)
+    kept = None if lowest >= 0 else slot_mapping >= 0
+    places = _places(layer, slot_mapping, kept)
+    return lambda layer, key, value: _put(layer, key, value, *places)
 
 
 def _places(layer, slot_mapping, kept):

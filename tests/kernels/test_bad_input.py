@@ -46,7 +46,7 @@ numbers = st.sampled_from([math.nan, math.inf, -math.inf, 0, 0.0, -1, -0.5, 1e-3
 windows = st.sampled_from([None, 0, -1, 1, 7, 2**31, 2**63, 10**30, 2.0, 2.5, math.nan, True, "3", np.int64(5), [4]])
 ways = {
     "float": lambda t: t.double(), "half": lambda t: t.half(), "long": lambda t: t.long(), "bool": lambda t: t.bool(),
-    "complex": lambda t: t.to(torch.complex64), "meta": lambda t: t.to("meta"), "sparse": lambda t: t.to_sparse(),
+    "meta": lambda t: t.to("meta"), "sparse": lambda t: t.to_sparse(),
     "empty": lambda t: t[:0], "shorter": lambda t: t[:-1], "flat": lambda t: t.flatten(), "deeper": lambda t: t[None],
     "0-dim": lambda t: t.flatten()[0], "narrow": lambda t: t[..., :0], "transposed": lambda t: t.T.contiguous().T
     if t.dim() == 2 else t.transpose(0, -1), "strided": lambda t: t.repeat_interleave(2, -1)[..., ::2],

@@ -109,3 +109,17 @@ def test_a_grid_that_no_gpu_takes_is_refused_before_the_launch(chosen):
         launch.launch(None, (8, 65_536), one)
     launch.launch({(65_536 * 9, 65_535): lambda *arguments: None}, (65_536 * 9, 65_535), one)
     assert len(chosen) == 1
+
+
+def test_every_copy_that_nobody_waits_for_is_known():
+    """Whoever starts another has to say what keeps its memory from being used again too early."""
+    found = set()
+    for path in OURS:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                words = {k.arg for c in ast.walk(node) if isinstance(c, ast.Call) for k in c.keywords}
+                found |= {f"{path.relative_to(ROOT).as_posix()}: {node.name}"} if "non_blocking" in words else set()
+    assert found == {
+        "pagedlab/engine/runner.py: copy",  # under `with copies:`
+        "pagedlab/bench/preemption.py: one_by_one",  # there and back on one stream, timed to the end
+    }
