@@ -99,6 +99,8 @@ def check_plain(query, layer, block_tables, seq_lens) -> None:
             f"The plain kernels take one query a request; there are {len(query)} queries, {len(block_tables)} block "
             f"tables and {len(seq_lens)} lengths."
         )
+    if max(len(query) * block_tables.stride(0), layer.num_kv_heads * layer.key.stride(2)) >= 2**31:
+        raise PagedlabError("The plain kernels count in 32 bit; the tables, or the pool's heads, lie too far apart.")
     if query.device.type == "cpu":
         for table, length in zip(block_tables, seq_lens.tolist(), strict=True):
             check_table(layer.key[:, :, 0], table, length)

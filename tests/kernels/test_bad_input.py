@@ -348,6 +348,8 @@ def test_a_pool_whose_heads_lie_far_apart_is_read_right_and_one_whose_tokens_do_
         with pytest.raises(PagedlabError, match="count these in 32 bit"):
             paged_attention(*arguments, backend="triton")
         return
+    with pytest.raises(PagedlabError, match="count in 32 bit"):
+        ladder5_decode.decode(*arguments[:-1], 0.25)
     expected = paged_attention(*batch.arguments, backend="reference")
     for splits in (1, 2):
         torch.testing.assert_close(run.decode(*arguments, 0.25, splits=splits), expected, **tolerance(torch.float16))
