@@ -9,7 +9,8 @@ Tile after tile. A tile is TILE tokens of one request, in the order of their pos
                                   + physical_block_offset * stride of a token
                                   + 0 ... HEAD_SIZE - 1       (`key` already points to the right KV head)
 
-`physical_block_number` becomes a 64-bit number first: block times stride passes 2**31 in a pool of a few GiB.
+`physical_block_number` becomes a 64-bit number first: block times stride passes 2**31 in a pool of a few GiB. (Offsets
+inside a block stay 32-bit numbers, which cost half the registers; `launch.py` refuses a pool where that is too few.)
 Nothing asks that neighbours in the tile are neighbours in memory, nor that a tile is a whole number of blocks.
 
 The softmax is "online" (Milakov and Gimelshein, 2018): keep the largest score so far and the sum of
@@ -34,6 +35,14 @@ def load_tile(base, row, dim, token_inside, HEAD_SIZE: tl.constexpr, UPCAST: tl.
     if UPCAST:  # Triton's interpreter cannot multiply bfloat16
         tile = tile.to(tl.float32)
     return tile
+
+
+@triton.jit
+def tanh(x):
+    """Written with exp, which every back end has; near 0, where that would subtract equals, as its series."""
+    square = x * x
+    near = x * (1.0 - square * (1.0 / 3.0 - square * (2.0 / 15.0)))
+    return tl.where(square < 0.0025, near, 1.0 - 2.0 / (tl.exp(2.0 * x) + 1.0))
 
 
 @triton.jit
@@ -89,8 +98,8 @@ def attend_blocks(
 
         # "ieee": in fp32 a GPU would use TF32 (10 bits of mantissa) by default, and nobody would notice on a CPU.
         score = tl.dot(query, tl.trans(k), input_precision="ieee") * scale
-        if SOFT_CAP:  # soft_cap * tanh(score / soft_cap); tanh written with exp, which every back end has
-            score = soft_cap * (1.0 - 2.0 / (tl.exp(2.0 * score / soft_cap) + 1.0))
+        if SOFT_CAP:
+            score = soft_cap * tanh(score / soft_cap)
         visible = inside[None, :] & (position[None, :] <= query_position[:, None])
         if WINDOW > 0:
             visible = visible & (position[None, :] > query_position[:, None] - WINDOW)

@@ -109,7 +109,7 @@ def compile_kernel(kernel, types: dict[str, str], constants: dict, capability: i
     attributes = {
         (index,): [["tt.divisibility", 16]]
         for index, name in enumerate(kernel.arg_names)
-        if name in types and types[name] not in ("fp32",) and name != "num_requests"
+        if name in types and types[name] not in ("fp32",) and name not in ("num_requests", "pieces")
     }
     source = ASTSource(kernel, signature, constexprs=constants, attrs=attributes)
     return triton.compile(

@@ -13,7 +13,8 @@ import torch
 import triton
 import triton.language as tl
 
-from pagedlab.kernels.launch import check_device
+from pagedlab.errors import PagedlabError
+from pagedlab.kernels.launch import check_device, launch
 
 
 @triton.jit
@@ -27,6 +28,8 @@ def copy_kernel(destination, source, length, PIECE: tl.constexpr):
 def copy(source: torch.Tensor, piece: int = 64) -> torch.Tensor:
     """A copy of a one-dimensional contiguous tensor."""
     check_device(source.device)
+    if source.dim() != 1 or not source.is_contiguous():
+        raise PagedlabError(f"copy takes a contiguous tensor of one dimension, not {list(source.shape)}.")
     destination = torch.empty_like(source)
-    copy_kernel[(triton.cdiv(len(source), piece),)](destination, source, len(source), PIECE=piece)
+    launch(copy_kernel, (triton.cdiv(len(source), piece),), destination, source, len(source), PIECE=piece)
     return destination

@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
-from pagedlab.kernels.launch import check_device, padded
+from pagedlab.kernels.launch import check_device, check_table, launch, padded
 
 
 @triton.jit
@@ -42,10 +42,11 @@ def gather(key: torch.Tensor, table: torch.Tensor, length: int) -> torch.Tensor:
     key `[blocks, block size, head size]`: one head of a layer's K, `layer.key[:, :, head]`; table int32 `[its blocks]`.
     """
     check_device(key.device)
+    check_table(key, table, length)
     head_size = key.shape[2]
     destination = key.new_empty(length, head_size)
-    gather_kernel[(length,)](
-        destination, key, table, *key.stride()[:2], BLOCK_SIZE=key.shape[1], HEAD_SIZE=head_size,
-        HEAD_PADDED=padded(head_size),
+    launch(
+        gather_kernel, (length,), destination, key, table, *key.stride()[:2],
+        BLOCK_SIZE=key.shape[1], HEAD_SIZE=head_size, HEAD_PADDED=padded(head_size),
     )  # fmt: skip
     return destination

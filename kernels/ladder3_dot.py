@@ -13,7 +13,8 @@ import torch
 import triton
 import triton.language as tl
 
-from pagedlab.kernels.launch import check_device, padded
+from pagedlab.errors import PagedlabError
+from pagedlab.kernels.launch import check_device, check_table, launch, padded
 
 
 @triton.jit
@@ -47,10 +48,13 @@ def scores_kernel(
 def scores(query: torch.Tensor, key: torch.Tensor, table: torch.Tensor, length: int, scale: float) -> torch.Tensor:
     """Scores of one query `[head size]` against the tokens of one KV head, float32 `[length]`; see `ladder2_gather`."""
     check_device(key.device)
+    check_table(key, table, length)
+    if query.shape != key.shape[2:] or not query.is_contiguous():
+        raise PagedlabError(f"query is {list(query.shape)}; allowed is contiguous [{key.shape[2]}], the head size.")
     block_size, head_size = key.shape[1:]
     result = torch.empty(length, dtype=torch.float32, device=key.device)
-    scores_kernel[(triton.cdiv(length, block_size),)](
-        result, query, key, table, length, scale, *key.stride()[:2], BLOCK_SIZE=block_size,
-        BLOCK_PADDED=padded(block_size), HEAD_SIZE=head_size, HEAD_PADDED=padded(head_size),
+    launch(
+        scores_kernel, (triton.cdiv(length, block_size),), result, query, key, table, length, scale, *key.stride()[:2],
+        BLOCK_SIZE=block_size, BLOCK_PADDED=padded(block_size), HEAD_SIZE=head_size, HEAD_PADDED=padded(head_size),
     )  # fmt: skip
     return result

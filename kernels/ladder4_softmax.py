@@ -14,7 +14,8 @@ import torch
 import triton
 import triton.language as tl
 
-from pagedlab.kernels.launch import check_device
+from pagedlab.errors import PagedlabError
+from pagedlab.kernels.launch import check_device, launch
 
 
 @triton.jit
@@ -34,7 +35,9 @@ def online_softmax_kernel(result, scores, length, PIECE: tl.constexpr):
 def online_softmax(scores: torch.Tensor, piece: int = 16) -> tuple[float, float]:
     """Largest score and sum of exp(score - largest) of a float32 tensor `[length]`, found in one pass."""
     check_device(scores.device)
+    if scores.dim() != 1 or not scores.is_contiguous() or len(scores) == 0:
+        raise PagedlabError(f"online_softmax takes a contiguous tensor [length], not {list(scores.shape)}.")
     result = torch.empty(2, dtype=torch.float32, device=scores.device)
-    online_softmax_kernel[(1,)](result, scores, len(scores), PIECE=piece)
+    launch(online_softmax_kernel, (1,), result, scores, len(scores), PIECE=piece)
     largest, total = result.tolist()
     return largest, total

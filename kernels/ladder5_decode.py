@@ -12,7 +12,7 @@ import torch
 import triton
 import triton.language as tl
 
-from pagedlab.kernels.launch import check_launch, padded
+from pagedlab.kernels.launch import check_plain, launch, padded
 
 
 @triton.jit
@@ -80,13 +80,13 @@ def decode(query, layer, block_tables, seq_lens, scale: float, diary: torch.Tens
     diary: float64 `[requests, query heads, max blocks, 4]`, filled with physical block, element offset of the block's
     K for this head (times bytes per element: its byte offset in the layer's K), running largest score, running sum.
     """
-    check_launch(query, layer)
+    check_plain(query, layer, block_tables, seq_lens)
     output = torch.empty_like(query)
     requests, query_heads, head_size = query.shape
-    decode_kernel[(query_heads, requests)](
-        output, query, layer.key, layer.value, block_tables, seq_lens, diary, scale, *layer.key.stride()[:3],
-        block_tables.stride(0), 0 if diary is None else diary.stride(1), BLOCK_SIZE=layer.block_size,
-        BLOCK_PADDED=padded(layer.block_size), GROUP=query_heads // layer.num_kv_heads, HEAD_SIZE=head_size,
-        HEAD_PADDED=padded(head_size),
+    launch(
+        decode_kernel, (query_heads, requests), output, query, layer.key, layer.value, block_tables, seq_lens, diary,
+        scale, *layer.key.stride()[:3], block_tables.stride(0), 0 if diary is None else diary.stride(1),
+        BLOCK_SIZE=layer.block_size, BLOCK_PADDED=padded(layer.block_size), GROUP=query_heads // layer.num_kv_heads,
+        HEAD_SIZE=head_size, HEAD_PADDED=padded(head_size),
     )  # fmt: skip
     return output

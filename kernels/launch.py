@@ -1,4 +1,4 @@
-"""What is refused before a kernel starts?  And three small things that every launch needs.
+"""What is refused before a kernel starts, and on which GPU does it?  And three small things that every launch needs.
 
 On a GPU a wrong launch is no exception but a wrong number, or somebody else's memory. So what can be known before is
 said before, in words. Shapes and types of the tensors are `pagedlab.attention.checks`' part; here is what depends on
@@ -13,6 +13,22 @@ from pagedlab.kernels import RESTART, interpreting
 
 OLDEST = 75  # sm_75, Turing (T4): the oldest GPU that Triton's supported versions compile for
 MAX_GROUP = 16
+MAX_PROGRAMS = 65_535  # along a grid's second and third axis (CUDA C++ Programming Guide, "Technical Specifications")
+
+
+def launch(kernel, grid: tuple[int, ...], *arguments, **constants) -> None:
+    """`kernel[grid](*arguments, **constants)` on the GPU that holds the first argument, a tensor.
+
+    Triton compiles for, and starts on, the *current* GPU, wherever the tensors are. Raises PagedlabError for a grid
+    that no GPU takes.
+    """
+    if any(programs > MAX_PROGRAMS for programs in grid[1:]):
+        raise PagedlabError(
+            f"A grid of {' x '.join(f'{n:,}' for n in grid)} programs cannot be launched: along its second and third "
+            f"axis a GPU takes {MAX_PROGRAMS:,}. Cut the batch into smaller ones."
+        )
+    with torch.cuda.device_of(arguments[0]):  # does nothing for a tensor on the CPU
+        kernel[grid](*arguments, **constants)
 
 
 def refuse(capability: int | None, dtype: torch.dtype, head_size: int, block_size: int, group: int) -> None:
@@ -64,7 +80,55 @@ def check_launch(query: torch.Tensor, layer) -> int | None:
     capability = check_device(query.device)
     group = query.shape[1] // layer.num_kv_heads
     refuse(capability, query.dtype, query.shape[2], layer.block_size, group)
+    farthest = (layer.block_size - 1) * max(layer.key.stride(1), layer.value.stride(1))
+    if max(farthest, (query.shape[1] - 1) * query.stride(1)) >= 2**31:
+        raise PagedlabError(
+            "The tokens of a block, or the heads of a query, lie 2**31 elements apart or more, and the Triton kernels "
+            "count these in 32 bit; call .contiguous() first."
+        )
     return capability
+
+
+def check_plain(query, layer, block_tables, seq_lens) -> None:
+    """Refuse what the plain kernels (`ladder5_decode`, `rungs`) take for granted and would compute nonsense from."""
+    check_launch(query, layer)
+    if query.dim() != 3 or not query.is_contiguous() or layer.key.stride() != layer.value.stride():
+        raise PagedlabError("The plain kernels take a contiguous query, and K and V with equal strides.")
+    if not len(query) == len(block_tables) == len(seq_lens):
+        raise PagedlabError(
+            f"The plain kernels take one query a request; there are {len(query)} queries, {len(block_tables)} block "
+            f"tables and {len(seq_lens)} lengths."
+        )
+    if max(len(query) * block_tables.stride(0), layer.num_kv_heads * layer.key.stride(2)) >= 2**31:
+        raise PagedlabError("The plain kernels count in 32 bit; the tables, or the pool's heads, lie too far apart.")
+    if query.device.type == "cpu":
+        for table, length in zip(block_tables, seq_lens.tolist(), strict=True):
+            check_table(layer.key[:, :, 0], table, length)
+
+
+def check_table(key, table, length: int) -> None:
+    """Refuse a table `[its blocks]` that does not hold `length` tokens of one head's K `[blocks, block size, head
+    size]`, and on a CPU block ids that are not there."""
+    if key.dim() != 3 or key.stride(-1) != 1 or table.dim() != 1 or (len(table) > 1 and table.stride(0) != 1):
+        raise PagedlabError(
+            f"K is {list(key.shape)} and the table {list(table.shape)}; allowed are [blocks, block size, head size] "
+            "and [its blocks], the last dimension of each contiguous."
+        )
+    used = -(-length // key.shape[1])
+    if not 0 < used <= len(table):
+        raise PagedlabError(
+            f"{length} tokens do not fit into a table of {len(table)} blocks of {key.shape[1]}; at least one is needed."
+        )
+    if table.device.type == "cpu":
+        check_blocks(table[:used], len(key))
+
+
+def check_blocks(ids, num_blocks: int) -> None:
+    """Refuse block ids, on the CPU, that are not in a pool of `num_blocks`."""
+    lowest, highest = (int(block) for block in ids.aminmax())
+    if lowest < 0 or highest >= num_blocks:
+        wrong = lowest if lowest < 0 else highest
+        raise PagedlabError(f"Block {wrong} is not in the pool; ids go from 0 to {num_blocks - 1}.")
 
 
 def upcast(dtype: torch.dtype) -> bool:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import torch
 
+from pagedlab.errors import PagedlabError
 from pagedlab.kernels.decode import paged_decode_kernel
 from pagedlab.kernels.decode_split import merge_splits_kernel, paged_decode_split_kernel
-from pagedlab.kernels.launch import check_launch, padded, processors, rows_for, upcast
+from pagedlab.kernels.launch import check_launch, launch, padded, processors, rows_for, upcast
 from pagedlab.kernels.prefill import paged_prefill_kernel
 from pagedlab.kernels.tuning import decode_tuning, prefill_tuning, splits_for
+from pagedlab.kernels.watch import check_log
 
 
 def attention(query, layer, block_tables, seq_lens, query_start_loc, scale, sliding_window=None, soft_cap=None):
@@ -54,6 +56,10 @@ def decode(
     if splits is None:
         max_context = block_tables.shape[1] * layer.block_size
         splits = splits_for(requests * layer.num_kv_heads, max_context, tuning.tile, processors(query.device))
+    if splits < 1:
+        raise PagedlabError(f"splits is {splits}; a context is cut into at least 1 part.")
+    if watch is not None:
+        check_log(watch, (requests, layer.num_kv_heads, splits), block_tables.shape[1])
     output = torch.empty_like(query, memory_format=torch.contiguous_format)
     common = (
         query, layer.key, layer.value, block_tables, seq_lens, query_start_loc, watch, scale, soft_cap or 0.0,
@@ -79,14 +85,16 @@ def decode(
     )
     if splits == 1:
         grid = (layer.num_kv_heads, requests)
-        paged_decode_kernel[grid](output, *common, *output.stride()[:2], *strides, **constants)
+        launch(paged_decode_kernel, grid, output, *common, *output.stride()[:2], *strides, **constants)
         return output
     partial_output = query.new_empty(tokens, query_heads, splits, head_size, dtype=torch.float32)
     largest, total = query.new_empty(2, tokens, query_heads, splits, dtype=torch.float32)
-    paged_decode_split_kernel[(layer.num_kv_heads, requests, splits)](
-        partial_output, largest, total, *common, *strides, SPLITS=splits, **constants
-    )
-    merge_splits_kernel[(query_heads, requests)](
+    grid = (layer.num_kv_heads, requests, splits)
+    parts = (partial_output, largest, total)
+    launch(paged_decode_split_kernel, grid, *parts, *common, *strides, SPLITS=splits, **constants)
+    launch(
+        merge_splits_kernel,
+        (query_heads, requests),
         output,
         partial_output,
         largest,
@@ -112,7 +120,9 @@ def prefill(query, layer, block_tables, seq_lens, query_start_loc, scale, slidin
     group = query.shape[1] // layer.num_kv_heads
     output = torch.empty_like(query, memory_format=torch.contiguous_format)
     grid = (layer.num_kv_heads, len(query) // (rows // group) + len(seq_lens))
-    paged_prefill_kernel[grid](
+    launch(
+        paged_prefill_kernel,
+        grid,
         output,
         query,
         layer.key,

@@ -20,7 +20,7 @@ import triton
 import triton.language as tl
 
 from pagedlab.kernels import ladder5_decode
-from pagedlab.kernels.launch import check_launch, padded
+from pagedlab.kernels.launch import check_launch, check_plain, launch, padded
 from pagedlab.kernels.run import decode
 from pagedlab.kernels.tuning import decode_tuning
 
@@ -134,14 +134,14 @@ def tiled_kernel(
 
 
 def _run_own(kernel, tile, query, layer, block_tables, seq_lens, query_start_loc, scale):
-    check_launch(query, layer)
+    check_plain(query, layer, block_tables, seq_lens)
     output = torch.empty_like(query)
     requests, query_heads, head_size = query.shape
     group = query_heads // layer.num_kv_heads
-    kernel[(layer.num_kv_heads, requests)](
-        output, query, layer.key, layer.value, block_tables, seq_lens, scale, *layer.key.stride()[:3],
-        block_tables.stride(0), TILE=tile, BLOCK_SIZE=layer.block_size, GROUP=group, ROWS=padded(group),
-        HEAD_SIZE=head_size, HEAD_PADDED=padded(head_size),
+    launch(
+        kernel, (layer.num_kv_heads, requests), output, query, layer.key, layer.value, block_tables, seq_lens, scale,
+        *layer.key.stride()[:3], block_tables.stride(0), TILE=tile, BLOCK_SIZE=layer.block_size, GROUP=group,
+        ROWS=padded(group), HEAD_SIZE=head_size, HEAD_PADDED=padded(head_size),
     )  # fmt: skip
     return output
 

@@ -14,6 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
+from pagedlab.errors import PagedlabError
 from pagedlab.trace.events import KernelSpan
 
 HEADER = 3  # numbers before the first block's
@@ -39,6 +40,16 @@ def watch_end(row):
 def new_log(requests: int, kv_heads: int, splits: int, max_blocks: int, device) -> torch.Tensor:
     """Room for a watched run, int64 `[requests, KV heads, splits, 3 + 2 * max blocks]`, filled with -1."""
     return torch.full((requests, kv_heads, splits, HEADER + 2 * max_blocks), -1, dtype=torch.int64, device=device)
+
+
+def check_log(log: torch.Tensor, programs: tuple[int, int, int], max_blocks: int) -> None:
+    """Refuse a log that has not a row for each program, and in it room for each block: the kernel would write past."""
+    room = (*programs, HEADER + 2 * max_blocks)
+    if log.dtype != torch.int64 or not log.is_contiguous() or log.shape[:3] != programs or log.shape[3] < room[3]:
+        raise PagedlabError(
+            f"The log is {log.dtype} {list(log.shape)}; this launch needs contiguous torch.int64 {list(room)}: make it "
+            "with new_log(requests, KV heads, splits, max blocks, device)."
+        )
 
 
 def spans(log: torch.Tensor, source: str = "pagedlab.kernels.decode:paged_decode_kernel") -> list[KernelSpan]:

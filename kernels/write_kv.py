@@ -12,7 +12,7 @@ calls this `reshape_and_cache`.)
 import triton
 import triton.language as tl
 
-from pagedlab.kernels.launch import check_device, padded
+from pagedlab.kernels.launch import check_device, launch, padded
 
 
 @triton.jit
@@ -43,7 +43,7 @@ def write_kv_kernel(
     if slot >= 0:
         physical_block_number = slot // BLOCK_SIZE
         physical_block_offset = slot % BLOCK_SIZE
-        head = tl.arange(0, HEADS_PADDED)[:, None]
+        head = tl.arange(0, HEADS_PADDED)[:, None].to(tl.int64)
         dim = tl.arange(0, HEAD_PADDED)[None, :]
         inside = (head < num_heads) & (dim < HEAD_SIZE)
 
@@ -62,7 +62,9 @@ def write_kv(layer, key, value, slot_mapping) -> None:
     if len(key) == 0:
         return
     key, value = (x if x.stride(-1) == 1 else x.contiguous() for x in (key, value))
-    write_kv_kernel[(len(key),)](
+    launch(
+        write_kv_kernel,
+        (len(key),),
         layer.key,
         layer.value,
         key,

@@ -22,7 +22,8 @@ __all__ = ["BACKENDS", "KVPool", "LayerKV", "choose_backend", "for_all_layers", 
 
 
 def choose_backend(backend: str | None, device: torch.device) -> str:
-    """The back end for this device, or the one that was asked for. Raises PagedlabError for an unknown name."""
+    """The back end for this device, or the one that was asked for. Raises PagedlabError for an unknown name, and for
+    "triton" where there is none."""
     if backend is None:
         # Triton exists on Linux only.
         return "triton" if device.type == "cuda" and find_spec("triton") else "torch"
@@ -30,6 +31,10 @@ def choose_backend(backend: str | None, device: torch.device) -> str:
         raise PagedlabError(
             f"Unknown attention backend {backend!r}; allowed are {', '.join(BACKENDS)}, or None to choose by device."
         )
+    if backend == "triton" and not find_spec("triton"):
+        from pagedlab.kernels import WHY_NOT
+
+        raise PagedlabError(f"The Triton back end cannot run: {WHY_NOT}. Use backend='torch'.")
     return backend
 
 
@@ -54,21 +59,28 @@ def paged_attention(
     seq_lens         int32 `[requests]`: tokens of context, the new ones included
     query_start_loc  int32 `[requests + 1]`: request r's queries are `query[query_start_loc[r]:query_start_loc[r+1]]`,
                      and they are the *last* tokens of its context
-    scale            factor on the scores, 1 / sqrt(head size) by default
+    scale            factor on the scores, above 0; 1 / sqrt(head size) by default
     sliding_window   a query sees itself and the `sliding_window - 1` tokens before it (Mistral); None: all before it
     soft_cap         scores become `soft_cap * tanh(score / soft_cap)` before the softmax (Gemma 2)
     backend          "reference", "torch" or "triton"; None chooses by device
 
     Returns `[tokens, query heads, head size]` in query's dtype. Memory that no token was written to may hold anything,
-    NaN included: it is never part of the result. Raises PagedlabError for inputs that cannot be right.
+    NaN included: it is never part of the result. Raises PagedlabError for inputs that cannot be right. On a GPU the
+    Triton back end looks at lengths and block ids only when `PAGEDLAB_DEBUG=1` is set, for that would make it wait:
+    there the caller answers for them.
     The paper: section 4.1 (PagedAttention); the arguments are those of vLLM's `vllm/v1/attention/backends/`.
     """
-    from pagedlab.attention.checks import check_inputs
+    from pagedlab.attention.checks import can_look, check_inputs, check_options, check_values
 
+    check_inputs(query, kv_pool, block_tables, seq_lens, query_start_loc)
     chosen = choose_backend(backend, query.device)
-    check_inputs(query, kv_pool, block_tables, seq_lens, query_start_loc, sliding_window, soft_cap)
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1])
+    scale, sliding_window, soft_cap = check_options(scale, sliding_window, soft_cap)
+    if can_look(query.device, chosen):
+        check_values(len(query), kv_pool, block_tables, seq_lens, query_start_loc)
+    if sliding_window is not None and sliding_window >= block_tables.shape[1] * kv_pool.block_size:
+        sliding_window = None  # no context is longer
     if chosen == "reference":
         from pagedlab.attention.reference import attention
     elif chosen == "torch":
@@ -84,21 +96,32 @@ def for_all_layers(
     """`paged_attention` for one step of a model: `attend(query, layer)`, where tables and lengths are the same in every
     layer.
 
-    On a CPU they are looked at once, at the first layer, instead of in each one; the results are the same. kv_pool: any
-    layer of the pool. Errors as of `paged_attention`.
+    They are looked at once, at the first layer, instead of in each one; the results are the same. kv_pool: any layer of
+    the pool. Errors as of `paged_attention`.
     """
-    if choose_backend(None, block_tables.device) != "torch":
-        return lambda query, layer: paged_attention(query, layer, block_tables, seq_lens, query_start_loc)
+    from pagedlab.attention.checks import can_look, check_inputs, check_values
 
-    from pagedlab.attention.checks import check_inputs
-    from pagedlab.attention.torch_backend import Plan
-
-    plan: list[Plan] = []
+    places = (block_tables, seq_lens, query_start_loc)
+    run: list[Callable[..., torch.Tensor]] = []
 
     def attend(query: torch.Tensor, layer: LayerKV) -> torch.Tensor:
-        if not plan:
-            check_inputs(query, layer, block_tables, seq_lens, query_start_loc, None, None)
-            plan.append(Plan(kv_pool, block_tables, seq_lens, query_start_loc))
-        return plan[0].run(query, layer, 1.0 / math.sqrt(query.shape[-1]))
+        if not run:
+            chosen = choose_backend(None, query.device)
+            check_inputs(query, layer, *places)
+            if can_look(query.device, chosen):
+                check_values(len(query), layer, *places)
+            run.append(_for_a_step(chosen, kv_pool, places))
+        return run[0](query, layer, 1.0 / math.sqrt(query.shape[-1]))
 
     return attend
+
+
+def _for_a_step(chosen: str, kv_pool: LayerKV, places: tuple[torch.Tensor, ...]) -> Callable[..., torch.Tensor]:
+    """`run(query, layer, scale)`."""
+    if chosen == "torch":
+        from pagedlab.attention.torch_backend import Plan
+
+        return Plan(kv_pool, *places).run
+    from pagedlab.kernels.run import attention
+
+    return lambda query, layer, scale: attention(query, layer, *places, scale)

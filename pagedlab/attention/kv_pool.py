@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pagedlab.errors import PagedlabError
+from pagedlab.errors import whole
 
 
 @dataclass(frozen=True)
@@ -94,23 +94,21 @@ class KVPool:
             num_kv_heads=num_kv_heads,
             head_size=head_size,
         )
-        for name, size in sizes.items():
-            if size < 1:
-                raise PagedlabError(f"KVPool: {name} is {size}; it must be at least 1.")
-        self.num_layers = num_layers
-        self.num_blocks = num_blocks
-        self.block_size = block_size
-        self.num_kv_heads = num_kv_heads
-        self.head_size = head_size
+        sizes = {name: whole(size, name, 1) for name, size in sizes.items()}
+        self.num_layers = sizes["num_layers"]
+        self.num_blocks = sizes["num_blocks"]
+        self.block_size = sizes["block_size"]
+        self.num_kv_heads = sizes["num_kv_heads"]
+        self.head_size = sizes["head_size"]
         self.dtype = dtype
-        self.device = torch.device(device)
         shape = (num_layers, 2, num_blocks, block_size, num_kv_heads, head_size)
         with torch.inference_mode(False):  # a tensor made in inference mode could not be written outside of it
             self.data = (
                 _lazy_zeros(shape, dtype)
-                if self.device.type == "cpu"
+                if torch.device(device).type == "cpu"
                 else torch.zeros(shape, dtype=dtype, device=device)
             )
+        self.device = self.data.device  # "cuda" has become the one that was current: "cuda:0"
         self._layers = [LayerKV(self.data[i, 0], self.data[i, 1]) for i in range(num_layers)]
 
     def layer(self, index: int) -> LayerKV:
@@ -121,26 +119,21 @@ class KVPool:
         """Copy whole blocks inside the pool, K and V of all layers: the "copy" of copy-on-write.
 
         pairs are (source, destination) physical block ids. All sources are read before any destination is written, so
-        the order of the pairs does not matter. Raises PagedlabError for an id outside the pool or two copies into one
-        block.
+        the order of the pairs does not matter. Raises PagedlabError, and copies nothing, for an id outside the pool or
+        two copies into one block.
         """
-        if not pairs:
+        from pagedlab.attention import choose_backend
+        from pagedlab.kernels.pairs import check_pairs
+
+        sources, destinations = check_pairs("copy_blocks", pairs, self.num_blocks, self.num_blocks)
+        if not sources:
             return
-        for pair in pairs:
-            for block in pair:
-                if not 0 <= block < self.num_blocks:
-                    raise PagedlabError(
-                        f"copy_blocks: block {block} is not in the pool; ids go from 0 to {self.num_blocks - 1}."
-                    )
-        destinations = [dst for _, dst in pairs]
-        if len(set(destinations)) != len(destinations):
-            raise PagedlabError("copy_blocks: two copies go into the same block; give each its own destination.")
-        if self.device.type == "cuda" and not set(destinations) & {src for src, _ in pairs}:
+        if choose_backend(None, self.device) == "triton" and not set(destinations) & set(sources):
             from pagedlab.kernels.move_blocks import copy_blocks
 
-            copy_blocks(self.data, pairs)
+            copy_blocks(self.data, list(zip(sources, destinations, strict=True)))
             return
-        source = torch.tensor([src for src, _ in pairs], device=self.device)
+        source = torch.tensor(sources, device=self.device)
         destination = torch.tensor(destinations, device=self.device)
         self.data.index_copy_(2, destination, self.data.index_select(2, source))
 

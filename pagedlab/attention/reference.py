@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import torch
 
-from pagedlab.attention.checks import check_block_ids
-
 
 def attention(query, layer, block_tables, seq_lens, query_start_loc, scale, sliding_window=None, soft_cap=None):
     """See `pagedlab.attention.paged_attention`; here with `scale` given. Computes in float64, returns query's dtype."""
-    check_block_ids(layer, block_tables, seq_lens.tolist())
     output = torch.empty_like(query)
     queries_per_kv_head = query.shape[1] // layer.num_kv_heads
     starts = query_start_loc.tolist()

@@ -23,6 +23,7 @@ import torch.nn.functional as F
 
 SAME_CALL_WASTE = 128  # padding (in tokens) that is cheaper than a call of its own; measured on one core of an AMD EPYC
 SCRATCH_BYTES = 2 << 20  # K and V gathered for one call: small enough to stay near the processor
+SCRATCH_BYTES_OF_A_GPU = 256 << 20  # few calls, and a bound on memory; without Triton only
 
 _scratch = threading.local()
 
@@ -85,7 +86,8 @@ class Plan:
 
 def _groups(requests, lengths, layer):
     """Split decoding requests into calls, each padded to its longest; all together in their order where that can be."""
-    most_tokens = SCRATCH_BYTES // (2 * layer.num_kv_heads * layer.head_size * layer.key.element_size())
+    scratch = SCRATCH_BYTES if layer.key.device.type == "cpu" else SCRATCH_BYTES_OF_A_GPU
+    most_tokens = scratch // (2 * layer.num_kv_heads * layer.head_size * layer.key.element_size())
     if not requests:
         return []
     longest = max(lengths[r] for r in requests)

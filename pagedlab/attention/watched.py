@@ -15,8 +15,9 @@ from pathlib import Path
 
 import torch
 
-from pagedlab.attention.kv_pool import LayerKV
-from pagedlab.errors import PagedlabError
+from pagedlab.attention.checks import check_inputs, check_layer, check_options, check_tensors
+from pagedlab.attention.kv_pool import KVPool, LayerKV
+from pagedlab.errors import PagedlabError, whole
 from pagedlab.trace import events as ev
 
 TILE = 16  # tokens an iteration: the smallest that `tl.dot` multiplies
@@ -48,14 +49,22 @@ class Watched:
 
 
 def watch(query: torch.Tensor, layer: LayerKV, block_ids: list[int], context: int, scale: float) -> Watched:
-    """Run ``query [query heads, head size]`` over ``context`` tokens in ``block_ids`` of ``layer``. Raises
-    PagedlabError where the kernel cannot run."""
+    """Run ``query [query heads, head size]`` over ``context`` tokens, one or more, in ``block_ids``. Raises
+    PagedlabError where the kernel cannot run, and for what ``paged_attention`` refuses."""
+    check_layer(layer), check_tensors(query=query)
+    context, scale = whole(context, "context", 1), check_options(scale, None, None)[0]
+    blocks = [whole(block, "A block id") for block in block_ids]
+    if blocks and not 0 <= min(blocks) <= max(blocks) < layer.num_blocks:
+        raise PagedlabError(f"Block ids are {blocks!r:.80}; the pool has 0 to {layer.num_blocks - 1}.")
+    if context > len(blocks) * layer.block_size:
+        raise PagedlabError(f"{context:,} tokens do not fit into {len(blocks)} blocks of {layer.block_size}.")
+    check_inputs(*_arguments(query, layer, blocks, context))
     if query.is_cuda:
-        output, spans, where = *_run(query, layer, block_ids, context, scale), torch.cuda.get_device_name(query.device)
+        output, spans, where = *_run(query, layer, blocks, context, scale), torch.cuda.get_device_name(query.device)
     else:
-        output, spans, where = *_interpreted(query, layer, block_ids, context, scale), "Triton interpreter · CPU"
+        output, spans, where = *_interpreted(query, layer, blocks, context, scale), "Triton interpreter · CPU"
     positions = torch.arange(context, device=query.device)
-    blocks = torch.tensor(block_ids, device=query.device)[positions // layer.block_size]
+    blocks = torch.tensor(blocks, device=query.device)[positions // layer.block_size]
     offsets = positions % layer.block_size
     key, value = layer.key[blocks, offsets].float(), layer.value[blocks, offsets].float()
     group = len(query) // layer.num_kv_heads
@@ -99,14 +108,18 @@ def _run(
     from pagedlab.kernels.tuning import decode_tuning
     from pagedlab.kernels.watch import new_log, spans
 
-    device = query.device
-    table = torch.tensor([block_ids], dtype=torch.int32, device=device)
-    lengths = torch.tensor([context], dtype=torch.int32, device=device)
-    starts = torch.tensor([0, 1], dtype=torch.int32, device=device)
-    log = new_log(1, layer.num_kv_heads, 1, len(block_ids), device)
-    tuning = replace(decode_tuning(check_device(device), query.dtype, layer.head_size), tile=TILE)
-    output = decode(query[None], layer, table, lengths, starts, scale, splits=1, tuning=tuning, watch=log)
+    log = new_log(1, layer.num_kv_heads, 1, len(block_ids), query.device)
+    tuning = replace(decode_tuning(check_device(query.device), query.dtype, layer.head_size), tile=TILE)
+    arguments = _arguments(query, layer, block_ids, context)
+    output = decode(*arguments, scale, splits=1, tuning=tuning, watch=log)
     return output[0], spans(log)
+
+
+def _arguments(query: torch.Tensor, layer: LayerKV, block_ids: list[int], context: int) -> tuple:
+    """As ``paged_attention`` takes them: a batch of one."""
+    numbers = {"dtype": torch.int32, "device": query.device}
+    table, lengths = torch.tensor([block_ids], **numbers), torch.tensor([context], **numbers)
+    return query[None], layer, table, lengths, torch.tensor([0, 1], **numbers)
 
 
 def _interpreted(
@@ -144,9 +157,9 @@ def _interpreted(
 def _answer(asked: str, answer: str) -> None:
     """The other process: the same blocks under the same numbers, then the kernel."""
     a = torch.load(asked)
-    key, value = (torch.zeros(a["num_blocks"], *a[name].shape[1:], dtype=a[name].dtype) for name in ("key", "value"))
-    key[a["used"]], value[a["used"]] = a["key"], a["value"]
-    output, spans = _run(a["query"], LayerKV(key, value), a["block_ids"], a["context"], a["scale"])
+    layer = KVPool(1, a["num_blocks"], *a["key"].shape[1:], a["key"].dtype).layer(0)  # lazily zero
+    layer.key[a["used"]], layer.value[a["used"]] = a["key"], a["value"]
+    output, spans = _run(a["query"], layer, a["block_ids"], a["context"], a["scale"])
     torch.save({"output": output, "spans": [ev.to_dict(span) for span in spans]}, answer)
 
 

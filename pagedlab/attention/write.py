@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from pagedlab.attention.checks import debug
+from pagedlab.attention.checks import can_look, check_layer, check_tensors
 from pagedlab.errors import PagedlabError
 
 
@@ -15,35 +15,18 @@ def write_kv(layer, key: torch.Tensor, value: torch.Tensor, slot_mapping: torch.
     from pagedlab.attention import choose_backend
 
     check_write(layer, key, value, slot_mapping)
-    if slot_mapping.numel() == 0:
-        return
-    chosen = choose_backend(backend, key.device)
-    lowest = 0
-    if chosen != "triton" or slot_mapping.device.type == "cpu" or debug():
-        lowest, highest = (int(slot) for slot in slot_mapping.aminmax())  # makes a GPU wait: there for debugging only
-        check_slots(lowest, highest, layer)
-    if chosen == "triton":
-        from pagedlab.kernels.write_kv import write_kv as write_with_triton
-
-        write_with_triton(layer, key, value, slot_mapping)
-        return
-    kept = None if lowest >= 0 else slot_mapping >= 0
-    _put(layer, key, value, *_places(layer, slot_mapping, kept))
+    _putting(layer, slot_mapping, choose_backend(backend, key.device))(layer, key, value)
 
 
 def for_all_layers(layer, slot_mapping: torch.Tensor) -> Callable[..., None]:
     """`write(layer, key, value)` for one step of a model, where slots and shapes are the same in every layer.
 
-    On a CPU they are looked at once, slots here and shapes at the first layer. Errors as of `write_kv`.
+    They are looked at once, slots here and shapes at the first layer. Errors as of `write_kv`.
     """
     from pagedlab.attention import choose_backend
 
-    if choose_backend(None, slot_mapping.device) != "torch":
-        return lambda layer, key, value: write_kv(layer, key, value, slot_mapping)
-    lowest, highest = (int(slot) for slot in slot_mapping.aminmax())
-    check_slots(lowest, highest, layer)
-    kept = None if lowest >= 0 else slot_mapping >= 0
-    places = _places(layer, slot_mapping, kept)
+    check_slot_mapping(slot_mapping)
+    put = _putting(layer, slot_mapping, choose_backend(None, slot_mapping.device))
     checked = False
 
     def write(layer, key, value):
@@ -51,9 +34,26 @@ def for_all_layers(layer, slot_mapping: torch.Tensor) -> Callable[..., None]:
         if not checked:
             check_write(layer, key, value, slot_mapping)
             checked = True
-        _put(layer, key, value, *places)
+        put(layer, key, value)
 
     return write
+
+
+def _putting(layer, slot_mapping, chosen: str) -> Callable[..., None]:
+    """`put(layer, key, value)`, which looks at nothing. Slots are looked at here, where they can be."""
+    if slot_mapping.numel() == 0:
+        return lambda layer, key, value: None
+    lowest = 0
+    if can_look(slot_mapping.device, chosen):
+        lowest, highest = (int(slot) for slot in slot_mapping.aminmax())  # makes a GPU wait: there for debugging only
+        check_slots(lowest, highest, layer)
+    if chosen == "triton":
+        from pagedlab.kernels.write_kv import write_kv as write_with_triton
+
+        return lambda layer, key, value: write_with_triton(layer, key, value, slot_mapping)
+    kept = None if lowest >= 0 else slot_mapping >= 0
+    places = _places(layer, slot_mapping, kept)
+    return lambda layer, key, value: _put(layer, key, value, *places)
 
 
 def _places(layer, slot_mapping, kept):
@@ -70,6 +70,9 @@ def _put(layer, key, value, kept, places):
 
 
 def check_write(layer, key, value, slot_mapping) -> None:
+    """Refuse shapes, types and devices that cannot be meant."""
+    check_layer(layer)
+    check_tensors(key=key, value=value)
     expected = (layer.num_kv_heads, layer.head_size)
     for name, tensor in (("key", key), ("value", value)):
         if tensor.dim() != 3 or tuple(tensor.shape[1:]) != expected:
@@ -79,14 +82,25 @@ def check_write(layer, key, value, slot_mapping) -> None:
             )
         if tensor.dtype != layer.key.dtype:
             raise PagedlabError(f"write: {name} is {tensor.dtype} but the pool is {layer.key.dtype}; convert it first.")
-    if not slot_mapping.is_contiguous():
-        raise PagedlabError("write: slot_mapping is not contiguous; call .contiguous() first.")
-    if slot_mapping.dtype != torch.int64 or tuple(slot_mapping.shape) != (key.shape[0],) or len(value) != len(key):
+    check_slot_mapping(slot_mapping)
+    if not len(slot_mapping) == len(key) == len(value):
         raise PagedlabError(
-            f"write: slot_mapping must be int64 with one slot a token; it is {slot_mapping.dtype} "
-            f"{list(slot_mapping.shape)} for "
+            f"write: slot_mapping must be int64 with one slot a token; there are {len(slot_mapping)} slots for "
             f"{len(key)} keys and {len(value)} values."
         )
+    if len({t.device for t in (layer.key, key, value, slot_mapping)}) > 1:
+        raise PagedlabError("write: key, value, slot_mapping and the pool must all be on one device.")
+
+
+def check_slot_mapping(slot_mapping) -> None:
+    check_tensors(slot_mapping=slot_mapping)
+    if slot_mapping.dtype != torch.int64 or slot_mapping.dim() != 1:
+        raise PagedlabError(
+            f"write: slot_mapping must be int64 with one slot a token; it is {slot_mapping.dtype} with "
+            f"{slot_mapping.dim()} dimensions."
+        )
+    if not slot_mapping.is_contiguous():
+        raise PagedlabError("write: slot_mapping is not contiguous; call .contiguous() first.")
 
 
 def check_slots(lowest: int, highest: int, layer) -> None:

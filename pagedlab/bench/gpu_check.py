@@ -3,9 +3,9 @@
     python -m pagedlab.bench.gpu_check [--compile-only] [--out FOLDER]      (from the repository too, nothing installed)
 
 It prints one table and leaves in FOLDER: `gpu-check.json` (all figures, and where they come from),
-`gpu-kernel.jsonl.gz` (a watched run of the decode kernel) and `gpu-decode.jsonl.gz` (the engine decoding the real
-model, where its file is there). Without a CUDA device it says so and measures nothing. `--compile-only` needs no GPU:
-it compiles every shipped kernel for five targets and reads the binaries.
+`gpu-kernel.jsonl.gz` (a watched run of the decode kernel) and `gpu-decode.jsonl.gz` (the engine decoding a model of
+SmolLM2's sizes with random weights). It fetches nothing. Without a CUDA device it says so and measures nothing.
+`--compile-only` needs no GPU: it compiles every shipped kernel for five targets and reads the binaries.
 
 Parts run in the order of their importance; when the time is over, the rest is named as left out. A part that fails is
 an entry in the table, not the end of the run. Exit status: 0 all right, 1 a wrong result (or a spill), 2 no CUDA
@@ -132,14 +132,14 @@ def run(compile_only: bool, out: Path) -> int:
         return 2
     from pagedlab.bench.gpu_parts import PARTS, Setting
 
-    device = torch.device("cuda")
+    device = torch.device("cuda", torch.cuda.current_device())
     where = provenance(device)
     print(f"{where['device']}, sm_{where['compute_capability'].replace('.', '')}, torch {torch.__version__}, "
           f"triton {where['versions']['triton']}, {where['date']}")  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     report = Report(SECONDS)
     setting = Setting(device, out)
-    with torch.inference_mode():
+    with torch.cuda.device(device), torch.inference_mode():
         for name, part in PARTS:
             report.run(name, part, setting)
     write_json(out / "gpu-check.json", {"provenance": where, "parts": report.parts, "failed": report.failed,

@@ -26,7 +26,7 @@ from pagedlab.kv.block_pool import BlockPool
 from pagedlab.kv.block_table import BlockTable
 from pagedlab.kv.manager import KVCacheManager
 from pagedlab.kv.observed import ObservedBlockPool, ObservedKVCacheManager
-from pagedlab.model.weights import load_model
+from pagedlab.model.weights import checked_device, load_model
 from pagedlab.trace import events as ev
 from pagedlab.trace.recorder import Recorder, Trace
 
@@ -583,15 +583,7 @@ def _config(knobs: dict[str, Any]) -> EngineConfig:
 def _choose_device(device: str | None) -> str:
     if device is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        kind = torch.device(device).type
-    except (RuntimeError, TypeError, ValueError):
-        kind = ""
-    if kind not in ("cpu", "cuda"):
-        raise PagedlabError(f"Unknown device {device!r}; allowed are cpu, cuda, cuda:0 and the like.")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise PagedlabError(f"device is {device!r}, but torch sees no CUDA device. `pagedlab doctor` says more.")
-    return device
+    return str(checked_device(device))
 
 
 def _choose_dtype(dtype: torch.dtype | str | None, device: str) -> torch.dtype:

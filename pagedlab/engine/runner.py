@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ import torch
 
 from pagedlab.attention import KVPool, LayerKV, paged_attention
 from pagedlab.attention import for_all_layers as read_in_all_layers
+from pagedlab.attention.checks import check_values
+from pagedlab.attention.write import check_slots
 from pagedlab.attention.write import for_all_layers as write_in_all_layers
 from pagedlab.kv.block_table import BlockTable
 
@@ -42,22 +45,34 @@ class ModelRunner:
         max_num_seqs: int,
         max_num_batched_tokens: int,
         max_model_len: int,
+        copies: GPUCopies | None = None,
     ) -> None:
         self.model = model
         self.kv_pool = kv_pool
         self.attention = attention
+        if copies is None and model.device.type == "cuda":
+            copies = GPUCopies(model.device)
+        self._copies = copies
         max_blocks = -(-max_model_len // kv_pool.block_size)
-        self._token_ids = _Buffer((max_num_batched_tokens,), torch.int64, model.device)
-        self._positions = _Buffer((max_num_batched_tokens,), torch.int64, model.device)
-        self._slot_mapping = _Buffer((max_num_batched_tokens,), torch.int64, model.device)
-        self._block_tables = _Buffer((max_num_seqs, max_blocks), torch.int32, model.device)
-        self._seq_lens = _Buffer((max_num_seqs,), torch.int32, model.device)
-        self._query_start_loc = _Buffer((max_num_seqs + 1,), torch.int32, model.device)
+        self._token_ids = _Buffer((max_num_batched_tokens,), torch.int64, model.device, copies)
+        self._positions = _Buffer((max_num_batched_tokens,), torch.int64, model.device, copies)
+        self._slot_mapping = _Buffer((max_num_batched_tokens,), torch.int64, model.device, copies)
+        self._block_tables = _Buffer((max_num_seqs, max_blocks), torch.int32, model.device, copies)
+        self._seq_lens = _Buffer((max_num_seqs,), torch.int32, model.device, copies)
+        self._query_start_loc = _Buffer((max_num_seqs + 1,), torch.int32, model.device, copies)
 
     @torch.inference_mode()
     def run(self, batch: list[ScheduledRequest]) -> torch.Tensor:
         """Write K and V of the batch's tokens into their slots. Returns float32 logits [requests, vocabulary] at each
         request's last scheduled token."""
+        with torch.cuda.device_of(self.kv_pool.data):  # kernels of a learner's own start on the current device
+            with self._copies or nullcontext():
+                inputs = self._send(batch)
+            return self._compute(*inputs)
+
+    def _send(self, batch: list[ScheduledRequest]) -> tuple[torch.Tensor, ...]:
+        """The batch's numbers, on their way to the device: token ids, positions and slots [tokens], block tables
+        [requests, blocks], lengths [requests], and where each request's tokens begin [requests + 1]."""
         num_tokens = 0
         for row, part in enumerate(batch):
             span = slice(num_tokens, num_tokens + part.end - part.start)
@@ -71,11 +86,30 @@ class ModelRunner:
         _last_one_writes(self._slot_mapping.host[:num_tokens])
         rows = len(batch)
         widest = max(len(part.table) for part in batch)
-        token_ids, positions = self._token_ids.send(num_tokens), self._positions.send(num_tokens)
-        slot_mapping = self._slot_mapping.send(num_tokens)
-        block_tables = self._block_tables.send(rows)[:, :widest]
-        seq_lens, query_start_loc = self._seq_lens.send(rows), self._query_start_loc.send(rows + 1)
+        if self._copies:  # on a GPU nobody looks at values any more: looking would be waiting
+            layer, slots = self.kv_pool.layer(0), self._slot_mapping.host[:num_tokens]
+            check_slots(slots.min(), slots.max(), layer)
+            tables, lengths = self._block_tables.staging[:rows, :widest], self._seq_lens.staging[:rows]
+            check_values(num_tokens, layer, tables, lengths, self._query_start_loc.staging[: rows + 1])
+        return (
+            self._token_ids.send(num_tokens),
+            self._positions.send(num_tokens),
+            self._slot_mapping.send(num_tokens),
+            self._block_tables.send(rows)[:, :widest],
+            self._seq_lens.send(rows),
+            self._query_start_loc.send(rows + 1),
+        )
 
+    def _compute(
+        self,
+        token_ids: torch.Tensor,
+        positions: torch.Tensor,
+        slot_mapping: torch.Tensor,
+        block_tables: torch.Tensor,
+        seq_lens: torch.Tensor,
+        query_start_loc: torch.Tensor,
+    ) -> torch.Tensor:
+        """What the device does: on a GPU this only starts it, and is over long before it is done."""
         places = (block_tables, seq_lens, query_start_loc)
         write = write_in_all_layers(self.kv_pool.layer(0), slot_mapping)
         if self.attention is paged_attention:
@@ -105,19 +139,50 @@ def _last_one_writes(slots: np.ndarray) -> None:
     slots[~kept] = -1
 
 
-class _Buffer:
-    """A fixed tensor on the device and the numpy array on the host that fills it (on a CPU they are the same
-    memory)."""
+class GPUCopies:
+    """Copies from pinned memory of the host to a GPU, which makes them by itself and later.
 
-    def __init__(self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> None:
-        pinned = device.type == "cuda"
-        staging = torch.zeros(shape, dtype=dtype, pin_memory=pinned)
-        self.host = staging.numpy()
-        self._staging = staging
-        self._device = torch.zeros(shape, dtype=dtype, device=device) if pinned else staging
+    What they read may be written again when they are over; so it is written under ``with copies:``, which waits for
+    those that were started before. (Steps that sample wait for the GPU anyway, but the chunks of a prompt do not.)
+
+    Source: vLLM ``v1/worker/gpu_model_runner.py``, ``synchronize_input_prep``.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._over = torch.cuda.Event()
+
+    def __enter__(self) -> None:
+        self._over.synchronize()  # at once where nothing was recorded yet
+
+    def __exit__(self, *_: object) -> None:
+        self._over.record(torch.cuda.current_stream(self._device))
+
+    @staticmethod
+    def host(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        """Zeros in memory from which a GPU can copy by itself."""
+        return torch.zeros(shape, dtype=dtype, pin_memory=True)
+
+    @staticmethod
+    def copy(target: torch.Tensor, source: torch.Tensor) -> None:
+        """Start a copy: it reads ``source`` when the GPU comes to it."""
+        target.copy_(source, non_blocking=True)
+
+
+class _Buffer:
+    """A fixed tensor on the device and the numpy array on the host that fills it. Without ``copies``, on a CPU, they
+    are the same memory."""
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, copies: GPUCopies | None
+    ) -> None:
+        self._copies = copies
+        self.staging = copies.host(shape, dtype) if copies else torch.zeros(shape, dtype=dtype)
+        self._device = torch.zeros(shape, dtype=dtype, device=device) if copies else self.staging
+        self.host = self.staging.numpy()
 
     def send(self, count: int) -> torch.Tensor:
-        """The first ``count`` rows, up to date on the device."""
-        if self._device is not self._staging:
-            self._device[:count].copy_(self._staging[:count], non_blocking=True)
+        """The first ``count`` rows, up to date on the device for whatever it does next."""
+        if self._copies:
+            self._copies.copy(self._device[:count], self.staging[:count])
         return self._device[:count]

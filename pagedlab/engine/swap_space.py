@@ -11,7 +11,8 @@ class SwapSpace:
     """``num_blocks`` blocks in the CPU's memory, laid out like ``kv_pool``: [layers, 2, blocks, block size, KV heads,
     head size].
 
-    Pinned where the pool is on a GPU: only from such pages can the GPU copy by itself.
+    Pinned where the pool is on a GPU, as vLLM's: only from such pages could the GPU copy by itself, while the engine
+    goes on. Ours waits for each copy.
     """
 
     def __init__(self, kv_pool: KVPool, num_blocks: int) -> None:
@@ -32,11 +33,14 @@ class SwapSpace:
 
     @staticmethod
     def copy(origin: torch.Tensor, target: torch.Tensor, pairs: list[tuple[int, int]]) -> None:
-        """Blocks ``pairs`` (from, to) of one pool's bytes into another's."""
-        if not pairs:
+        """Blocks ``pairs`` (from, to) of one pool's bytes into another's. Raises PagedlabError, and copies nothing, for
+        a block that is not there, or two that go into one."""
+        from pagedlab.kernels.pairs import check_pairs
+
+        sources, destinations = check_pairs("swap", pairs, origin.shape[2], target.shape[2])
+        if not sources:
             return
         # One gather, one transfer and one scatter, whatever the number of blocks. (vLLM v0.2.0 started a transfer for
         # each block of each layer, which is why the paper found small blocks slow to swap.)
-        sources = torch.tensor([old for old, _ in pairs], device=origin.device)
-        destinations = torch.tensor([new for _, new in pairs], device=target.device)
-        target.index_copy_(2, destinations, origin.index_select(2, sources).to(target.device))
+        gathered = origin.index_select(2, torch.tensor(sources, device=origin.device))
+        target.index_copy_(2, torch.tensor(destinations, device=target.device), gathered.to(target.device))

@@ -40,8 +40,8 @@ class LlamaConfig:
     rope_scaling: dict | None = None  # as in a Hugging Face config.json: {"rope_type": "llama3" or "linear", ...}
 
 
-# Of a long prompt so many tokens go through the parts that treat each token on its own at a time: what lies in between
-# then stays near the processor, and takes little memory.
+# On a CPU so many tokens of a long prompt go through the parts that treat each token on its own at a time: what lies in
+# between then stays near the processor, and takes little memory. A GPU takes them all at once.
 TOKENS_AT_A_TIME = 512
 BLOCK_ROWS = (96, 64)  # rows of a weight that one small product takes: the first that divides the weight
 
@@ -133,12 +133,13 @@ class LlamaLayer(nn.Module):
 
     def forward(self, hidden: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
         config = self.config
-        parts = [t.split(TOKENS_AT_A_TIME) for t in (hidden, cos, sin)]
+        at_a_time = TOKENS_AT_A_TIME if hidden.device.type == "cpu" else max(len(hidden), 1)
+        parts = [t.split(at_a_time) for t in (hidden, cos, sin)]
         heads = [self.heads(*part) for part in zip(*parts, strict=True)]
         heads = heads[0] if len(heads) == 1 else torch.cat(heads)
         sizes = (config.num_query_heads, config.num_kv_heads, config.num_kv_heads)
         attended = attend(self.index, *heads.split_with_sizes(sizes, 1)).flatten(1)
-        for rows, of_rows in zip(parts[0], attended.split(TOKENS_AT_A_TIME), strict=True):
+        for rows, of_rows in zip(parts[0], attended.split(at_a_time), strict=True):
             rows.add_(linear(of_rows, self.output))
             rows.add_(self.feed_forward(rows))
         return hidden

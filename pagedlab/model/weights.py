@@ -26,14 +26,15 @@ def load_model(
     """The model of that name on that device in that dtype, and its tokenizer.
 
     name: "smollm2" (SmolLM2-135M-Instruct; downloaded once), "tiny-random" (no file; its weights follow from `seed`),
-    a folder in Hugging Face's layout with a model of Llama's family, or a name on the Hugging Face hub.
+    "smollm2-random" (the like in SmolLM2's sizes, for measurements), a folder in Hugging Face's layout with a model of
+    Llama's family, or a name on the Hugging Face hub.
     dtype: float32, float16 or bfloat16. PagedlabError says what is wrong with a name, a file or a folder.
     """
-    device = _checked_device(device)
+    device = checked_device(device)
     if dtype not in DTYPES:
         raise PagedlabError(f"dtype {dtype} is not possible: use torch.float32, torch.float16 or torch.bfloat16")
-    if name == "tiny-random":
-        return _tiny_random(device, dtype, seed)
+    if name in RANDOM:
+        return _random(RANDOM[name], device, dtype, seed)
     if str(name).lower() in SMOLLM2_NAMES:
         source, name = _smollm2(), SMOLLM2
     else:
@@ -46,14 +47,21 @@ def load_model(
     return model, source.tokenizer()
 
 
-def _checked_device(device: str | torch.device) -> torch.device:
+def checked_device(device: str | torch.device) -> torch.device:
+    """The device of that name. PagedlabError for one that is not here, or that is neither a CPU nor a CUDA device."""
     try:
-        device = torch.device(device)
-    except RuntimeError as error:
-        raise PagedlabError(f"device {device!r} is unknown: use 'cpu' or 'cuda'") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise PagedlabError("there is no CUDA device here: use device 'cpu'")
-    return device
+        found = torch.device(device)
+    except (RuntimeError, TypeError, ValueError):
+        found = None
+    if found is None or found.type not in ("cpu", "cuda"):
+        raise PagedlabError(f"Unknown device {device!r}; allowed are cpu, cuda, cuda:0 and the like.")
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise PagedlabError(
+            f"device is {device!r}, but there is no CUDA device here: use 'cpu'. `pagedlab doctor` says more."
+        )
+    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+        raise PagedlabError(f"device is {device!r}, and there is none after cuda:{torch.cuda.device_count() - 1}.")
+    return found
 
 
 def _smollm2():
@@ -128,12 +136,11 @@ def fill(model: LlamaModel, tensors: Iterable[tuple[str, torch.Tensor]]) -> None
         )
 
 
-def _tiny_random(device: torch.device, dtype: torch.dtype, seed: int) -> tuple[LlamaModel, Tokenizer]:
-    """A model for tests: it says nothing sensible, but its next token depends on everything before it."""
-    tokenizer = byte_tokenizer()
-    config = LlamaConfig(
+# Models that say nothing sensible, but whose next token depends on everything before it.
+RANDOM = {
+    "tiny-random": dict(
         name="tiny-random",
-        vocab_size=tokenizer.vocab_size,
+        vocab_size=259,
         hidden_size=64,
         intermediate_size=128,
         num_layers=3,
@@ -143,13 +150,31 @@ def _tiny_random(device: torch.device, dtype: torch.dtype, seed: int) -> tuple[L
         rope_theta=10000.0,
         rms_norm_eps=1e-5,
         max_model_len=512,
-        tie_word_embeddings=False,  # tied random weights would only repeat the last token
-    )
-    model = LlamaModel(config, device, dtype)
+        tie_word_embeddings=False,  # tied random weights of this size would only repeat the last token
+    ),
+    "smollm2-random": dict(
+        name="SmolLM2-135M's sizes, random weights",
+        vocab_size=49152,  # of which the tokenizer knows the first 259
+        hidden_size=576,
+        intermediate_size=1536,
+        num_layers=30,
+        num_query_heads=9,
+        num_kv_heads=3,
+        head_size=64,
+        rope_theta=100000.0,
+        rms_norm_eps=1e-5,
+        max_model_len=8192,
+        tie_word_embeddings=True,
+    ),
+}
+
+
+def _random(sizes: dict, device: torch.device, dtype: torch.dtype, seed: int) -> tuple[LlamaModel, Tokenizer]:
+    model = LlamaModel(LlamaConfig(**sizes), device, dtype)
     generator = torch.Generator().manual_seed(seed)
     for slot in weight_slots(model).values():
         if slot.dim() == 1:
             slot.fill_(1.0)
         else:  # keeps the size of what passes through, so that no layer drowns another
             slot.copy_(torch.randn(slot.shape, generator=generator) * slot.shape[1] ** -0.5)
-    return model, tokenizer
+    return model, byte_tokenizer()

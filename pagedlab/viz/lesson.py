@@ -13,6 +13,8 @@ from typing import Any
 
 from pagedlab.errors import PagedlabError
 
+SCROLLS = "white-space: pre; overflow-x: auto"
+
 
 def badge(header: dict[str, Any]) -> str:
     """What produced a picture, from a trace's header: ``live · CPU · float32`` or ``recorded · NVIDIA H200 ·
@@ -23,7 +25,8 @@ def badge(header: dict[str, Any]) -> str:
 
 
 def show_source(thing: Any) -> Any:
-    """The source of a function or class of pagedlab, as it runs, under the name by which it is imported.
+    """The source of a function or class of pagedlab, as it runs, under the name by which it is imported. Long lines can
+    be scrolled to: JupyterLab by itself would break them, inside words too.
 
     ``thing`` may be that name, "module.name": then nothing is imported, so a Triton kernel can be read on a machine
     that has no Triton. Raises PagedlabError for a name that is not there.
@@ -35,7 +38,12 @@ def show_source(thing: Any) -> Any:
     else:
         name, source = f"{thing.__module__}.{thing.__qualname__}", inspect.getsource(thing)
     display(Markdown(f"`{name}`"))
-    return Code(textwrap.dedent(source).strip("\n"), language="python")
+
+    class Scrolled(Code):
+        def _repr_html_(self) -> str:
+            return super()._repr_html_().replace("<pre>", f'<pre style="{SCROLLS}">')
+
+    return Scrolled(textwrap.dedent(source).strip("\n"), language="python")
 
 
 def _source_of(name: str) -> str:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pagedlab.attention import KVPool, LayerKV, for_all_layers, paged_attention
+from pagedlab.attention.torch_backend import _groups
 from pagedlab.attention.write import for_all_layers as write_in_all_layers
 from pagedlab.errors import PagedlabError
 
@@ -258,3 +259,12 @@ class TestBadInput:
         self.call()  # holes past the length may hold anything
         with pytest.raises(PagedlabError, match="physical block 77 is not in the pool"):
             self.call(block_tables=torch.full((2, 4), 77, dtype=torch.int32))
+
+
+def test_decoding_requests_share_a_call_by_what_is_near_a_processor_on_a_cpu_only():
+    """On a GPU each call more is a launch more; shapes are all that counts here, so the meta device stands for it."""
+    calls = {}
+    for device in ("cpu", "meta"):
+        layer = KVPool(1, 4, 16, 8, 128, device=device).layer(0)
+        calls[device] = len(_groups(list(range(64)), [100] * 64, layer))
+    assert calls == {"cpu": 32, "meta": 1}  # 256 tokens in 2 MiB

@@ -10,7 +10,9 @@ from batches import Batch, tolerance
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pagedlab.attention import KVPool, LayerKV, paged_attention
+from pagedlab.attention import KVPool, LayerKV, for_all_layers, paged_attention
+from pagedlab.attention.write import for_all_layers as write_in_all_layers
+from pagedlab.errors import PagedlabError
 from pagedlab.kernels import ladder5_decode
 from pagedlab.kernels.run import decode, prefill
 from pagedlab.kernels.rungs import RUNGS
@@ -192,3 +194,24 @@ def test_the_same_numbers_come_from_any_strides():
     assert not arguments[0].is_contiguous() and not padded.key.is_contiguous()
     expected = paged_attention(*batch.arguments, backend="triton")
     torch.testing.assert_close(paged_attention(*arguments, backend="triton"), expected, atol=0, rtol=0)
+
+
+def test_a_step_that_runs_on_kernels_checks_at_its_first_layer_and_gives_what_single_calls_give(monkeypatch):
+    """As the engine does on a GPU; here the interpreter stands for it."""
+    monkeypatch.setattr("pagedlab.attention.choose_backend", lambda backend, device: backend or "triton")
+    one, other = Batch([40, 20], [3, 1], seed=1), Batch([40, 20], [3, 1], seed=1)
+    other.layer.value.add_(1)
+    attend = for_all_layers(one.layer, *one.arguments[2:])
+    for batch in (one, other):
+        expected = paged_attention(*batch.arguments, backend="reference")
+        torch.testing.assert_close(attend(batch.query, batch.layer), expected, **tolerance(torch.float32))
+    slots, key = torch.tensor([3, -1, 20]), torch.randn(3, 2, 64)
+    write = write_in_all_layers(one.layer, slots)
+    for batch in (one, other):
+        write(batch.layer, key, key + 1)
+        assert torch.equal(batch.layer.key[0, 3], key[0]) and torch.equal(batch.layer.value[1, 4], key[2] + 1)
+    with pytest.raises(PagedlabError, match="slots go from 0"):
+        write_in_all_layers(one.layer, torch.tensor([10_000]))
+    one.block_tables[0, 0] = -1
+    with pytest.raises(PagedlabError, match="physical block -1"):
+        for_all_layers(one.layer, *one.arguments[2:])(one.query, one.layer)

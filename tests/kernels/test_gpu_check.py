@@ -27,21 +27,38 @@ def small(tmp_path):
     return Setting(
         torch.device("cpu"), tmp_path, query_heads=4, kv_heads=2, head_size=32, batches=(1, 2), contexts=(20, 70),
         target=(2, 70), long=(1, 70), head_sizes=(32,), copy_bytes=1 << 16,
-        check_contexts=(1, 16, 40), check_queries=(1, 16, 5),
+        check_contexts=(1, 16, 40), check_queries=(1, 16, 5), new_tokens=3, chunk=8,
     )  # fmt: skip
 
 
-WITHOUT_A_MODEL = [(name, part) for name, part in PARTS if name != "engine"]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name, part", WITHOUT_A_MODEL, ids=[name for name, _ in WITHOUT_A_MODEL])
+@pytest.mark.parametrize("name, part", PARTS, ids=[name for name, _ in PARTS])
 def test_every_part_of_the_check_runs_and_finds_nothing_wrong(name, part, tmp_path):
     report = gpu_check.Report(seconds=600)
     report.run(name, part, small(tmp_path))
     rows = report.parts[name]["rows"]
     assert rows and not report.failed, rows
     json.dumps(report.parts)
+
+
+@pytest.mark.slow
+def test_the_engines_part_starts_no_program_and_says_that_its_weights_are_random(tmp_path, monkeypatch):
+    """With an empty cache, so that loading the real model would start pip to fetch it."""
+    monkeypatch.setenv("PAGEDLAB_CACHE", str(tmp_path / "cache"))
+
+    def started(*arguments, **options):
+        raise AssertionError(f"a program was started: {arguments}")
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    report = gpu_check.Report(seconds=600)
+    report.run("engine", dict(PARTS)["engine"], small(tmp_path))
+    decoded, chunked = report.parts["engine"]["rows"]
+    assert not report.failed and not (tmp_path / "cache").exists()
+    assert decoded["model"] == chunked["model"] == "SmolLM2-135M's sizes, random weights"
+    assert "random weights" in decoded["text"] and decoded["tokens_per_second"] > 0
+    trace = load(tmp_path / "gpu-decode.jsonl.gz")
+    assert trace.header["model"] == "SmolLM2-135M's sizes, random weights"
+    assert sum(event.kind == "token_sampled" for event in trace.events) == 4 * (2 + 3)
 
 
 def test_the_kernel_trace_can_be_read_and_claims_no_gpu(tmp_path):

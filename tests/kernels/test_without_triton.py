@@ -88,3 +88,11 @@ def test_without_triton_the_notebook_runs_to_its_end(name):
     NotebookClient(nb, timeout=300, kernel_name="python3").execute()
     said = "".join(o.get("text", "") for cell in nb.cells for o in cell.get("outputs", ()))
     assert "not run here" in said
+
+
+def test_without_triton_its_back_end_is_refused_with_a_sentence():
+    said = python(
+        "from pagedlab.attention import choose_backend\n"
+        "try: choose_backend('triton', None)\nexcept ValueError as error: print(error)"
+    )
+    assert said.startswith("The Triton back end cannot run: Triton ") and "Use backend='torch'" in said

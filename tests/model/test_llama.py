@@ -1,7 +1,10 @@
 """The model computes what Hugging Face's computes, and only `attend` lets tokens meet."""
 
+import dataclasses
+
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from pagedlab.model import llama
 from pagedlab.model.llama import LlamaConfig, LlamaModel, linear, rms_norm, rope_frequencies, rotate
@@ -105,6 +108,26 @@ def test_a_long_prompt_whose_tokens_go_a_part_at_a_time_gives_the_same(contiguou
     whole = model(ids, positions, contiguous())
     monkeypatch.setattr(llama, "TOKENS_AT_A_TIME", 32)
     torch.testing.assert_close(model(ids, positions, contiguous()), whole, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("device, products", [("cpu", 9), ("meta", 1)])
+def test_tokens_go_a_part_at_a_time_on_a_cpu_and_all_at_once_elsewhere(device, products):
+    """A layer has four weights. On the meta device shapes are worked out as on a GPU, and nothing is computed."""
+    seen = []
+
+    class Products(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, arguments=(), kwargs=None):
+            if function.overloadpacket is torch.ops.aten.linear:
+                seen.append(len(arguments[0]))
+            return function(*arguments, **(kwargs or {}))
+
+    config = dataclasses.replace(load_model("tiny-random")[0].config, num_layers=1, max_model_len=5000)
+    model = LlamaModel(config, device, torch.bfloat16)
+    tokens = torch.zeros(8 * 512 + 7, dtype=torch.int64, device=device)
+    with Products():
+        model(tokens, tokens, lambda layer, query, key, value: query)
+    assert sum(seen) == 4 * len(tokens)
+    assert len(seen) == 4 * products
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
