@@ -73,9 +73,9 @@ class PaperLLM(LLM):
     def fork_request(self, request_id: str, *, seed: int | None = None) -> str:
         """A second sequence that goes on from where ``request_id`` stands, sharing all its blocks. Returns its id.
 
-        ``seed``: of its draws from here on (None: one that follows from the prompt's seed and the number of the fork). Raises PagedlabError,
-        and changes nothing, for a request that does not run (unknown, waiting, swapped out, finished), a beam, and
-        where one more could become too many for the pool.
+        ``seed``: of its draws from here on (None: one that follows from the prompt's seed and the number of the fork).
+        Raises PagedlabError, and changes nothing, for a request that does not run (unknown, waiting, swapped out,
+        finished), a beam, and where one more could become too many for the pool.
         """
         seed = None if seed is None else whole(seed, "seed")
         parent = self.requests.get(request_id)

@@ -17,8 +17,8 @@ import tokenizers
 
 from pagedlab.errors import PagedlabError
 
-# Unicode keeps these for a program's own use: around a control token's name in what somebody said, and around the number
-# that stands for a control token that the template wrote.
+# Unicode keeps these for a program's own use: around a control token's name in what somebody said, and around the
+# number that stands for a control token that the template wrote.
 SAID, SAID_END, MEANT, MEANT_END = "\ufdd0\ufdd1\ufdd2\ufdd3"
 
 
