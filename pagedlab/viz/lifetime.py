@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 import weakref
 from collections.abc import Iterator
 from typing import Any
 
 import ipywidgets
+from IPython import get_ipython
 from ipywidgets.widgets import widget as registry
 
 _shown: dict[Any, list[ipywidgets.Widget]] = {}  # cell -> what it shows
@@ -60,6 +62,8 @@ def shows(widget: ipywidgets.Widget) -> None:
 def forget(widget: ipywidgets.Widget) -> None:
     """It was closed: nothing keeps it but the names that the user gave it."""
     global _sweep
+    if sys.is_finalizing():
+        return
     _sweep = True
     for cell, widgets in list(_shown.items()):
         _shown[cell] = [other for other in widgets if other is not widget]
@@ -115,8 +119,6 @@ def _is_ours(value: Any) -> bool:
 
 def _shell() -> Any:
     """The shell of a kernel, or None: without one nothing stands on a page."""
-    from IPython import get_ipython
-
     shell = get_ipython()
     return shell if hasattr(shell, "get_parent") else None
 
