@@ -18,7 +18,8 @@ fits() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3
 install() { "$py" -m pip install --quiet --disable-pip-version-check ${PIP_ARGS:-} -c constraints.txt "$@"; }
 
 find_python() {
-    for candidate in ${PYTHON:-python3.11 python3.12 python3.13 python3}; do
+    if [ -n "${PYTHON:-}" ]; then set -- "$PYTHON"; else set -- python3.11 python3.12 python3.13 python3; fi
+    for candidate; do
         if fits "$candidate"; then echo "$candidate"; return; fi
     done
     found=$("${PYTHON:-python3}" --version 2>&1) || found="no ${PYTHON:-python3}"
