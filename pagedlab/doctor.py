@@ -1,7 +1,6 @@
 """Can the course run here? Looks at everything it needs and says what to do about each thing that is not right.
 
-`pagedlab doctor` prints it in a terminal, ``from pagedlab.errors import PagedlabError
-from pagedlab.doctor import doctor; doctor()`` in a notebook. Nothing is
+`pagedlab doctor` prints it in a terminal, ``from pagedlab.doctor import doctor; doctor()`` in a notebook. Nothing is
 downloaded and nothing is changed.
 """
 
@@ -18,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pagedlab
+from pagedlab.errors import PagedlabError
 from pagedlab.terminal import paint, width
 
 GIB = 1 << 30

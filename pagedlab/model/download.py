@@ -46,8 +46,8 @@ def cache_folder() -> Path:
     path = os.path.expanduser(folder)
     if path.startswith("~") or (folder.startswith("~/") and os.environ.get("HOME") == ""):
         raise PagedlabError(
-            f"{folder} is nowhere, because there is no such home folder here (HOME is not set): set PAGEDLAB_CACHE to a "
-            "folder that can be written"
+            f"{folder} is nowhere, because there is no such home folder here (HOME is not set): set PAGEDLAB_CACHE to "
+            "a folder that can be written"
         )
     return Path(path)
 
