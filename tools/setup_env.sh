@@ -86,6 +86,10 @@ PYTHONWARNINGS=ignore install --no-build-isolation -e '.[attach,dev]'
 settings=$venv/share/jupyter/lab/settings
 mkdir -p "$settings"
 echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' > "$settings/overrides.json"
+# What shows a lab's stored picture when its kernel is gone. A wheel brings it along; an editable install leaves it out.
+extension=$venv/share/jupyter/labextensions/pagedlab
+mkdir -p "$extension"
+cp pagedlab/viz/labextension/* "$extension"
 # nbgrader (a development tool here) would put a "Validate" button and menus of its own beside the course: its button does
 # not ask our grader.
 labconfig=$venv/etc/jupyter/labconfig
