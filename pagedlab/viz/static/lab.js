@@ -10,7 +10,7 @@ const MOST_MOVED = 40; // marks
 const LATE_MS = 700;
 const KEPT = 200; // pictures at most; older ones are asked for again
 const WAITING = "Waiting for the kernel …";
-const SILENT_MS = 10_000;
+const SILENT_MS = 4_000;
 const SILENT = "The kernel does not answer. It is busy; or it was restarted, and then run the cell again.";
 
 const key = (position, selected) => JSON.stringify([position, selected]);
