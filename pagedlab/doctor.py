@@ -169,7 +169,7 @@ def _model() -> Finding:
         path = model_file_path()
     except PagedlabError as error:
         what, _, todo = str(error).partition(": ")
-        return Finding("model", "problem", what, f"{todo[0].upper()}{todo[1:]}.")
+        return Finding("model", "note", what, f"{todo[0].upper()}{todo[1:]}.")
     if path.exists():
         wrong = damage(path)
         if wrong:

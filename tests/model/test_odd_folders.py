@@ -52,6 +52,7 @@ def runs_or_says_why(folder, what):
         raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error
 
 
+@pytest.mark.slow
 def test_any_value_in_any_place_of_a_configuration(copy):
     good = json.loads((copy / "config.json").read_text())
     fields = sorted({*good, *UNWRITTEN})
