@@ -1,4 +1,4 @@
-"""Which folders are packages; everything else about the project stands in pyproject.toml.
+"""Which folders are packages, and what goes beside them; everything else about the project stands in pyproject.toml.
 
 Learners open `kernels/` at the top of the repository, Python imports it as `pagedlab.kernels`. A list of packages in
 pyproject.toml could say that too, and would have to name every other folder by hand.
@@ -9,4 +9,11 @@ from setuptools import find_packages, setup
 setup(
     packages=[*find_packages(include=["pagedlab", "pagedlab.*"]), "pagedlab.kernels"],
     package_dir={"pagedlab.kernels": "kernels"},
+    # Where JupyterLab looks for extensions.
+    data_files=[
+        (
+            "share/jupyter/labextensions/pagedlab",
+            ["pagedlab/viz/labextension/package.json", "pagedlab/viz/labextension/remoteEntry.js"],
+        )
+    ],
 )

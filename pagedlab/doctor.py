@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pagedlab
+from pagedlab.errors import PagedlabError
 from pagedlab.terminal import paint, width
 
 GIB = 1 << 30
@@ -164,7 +165,11 @@ def _model() -> Finding:
     """The default model's file. Missing is no problem where there is room: it is fetched when first used."""
     from pagedlab.model.download import damage, model_file_path
 
-    path = model_file_path()
+    try:
+        path = model_file_path()
+    except PagedlabError as error:
+        what, _, todo = str(error).partition(": ")
+        return Finding("model", "note", what, f"{todo[0].upper()}{todo[1:]}.")
     if path.exists():
         wrong = damage(path)
         if wrong:
@@ -261,4 +266,5 @@ def _line(finding: Finding) -> str:
 
 def _short(path: Path) -> str:
     """``~/…`` for what lies at home: a stored notebook must not name somebody's machine."""
-    return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)
+    home = os.path.expanduser("~")
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

@@ -132,6 +132,13 @@ def test_the_installed_package_imports_from_its_own_folder(installed, tmp_path):
 
 
 @pytest.mark.slow
+def test_the_wheel_brings_what_shows_a_stored_picture_where_jupyterlab_looks_for_it(root, installed):
+    for path in (root / "pagedlab/viz/labextension").iterdir():
+        there = installed / "share/jupyter/labextensions/pagedlab" / path.name
+        assert there.read_bytes() == path.read_bytes(), path.name
+
+
+@pytest.mark.slow
 def test_every_module_of_the_tree_is_in_the_wheel(root, installed):
     in_tree = {file.relative_to(root / "pagedlab") for file in (root / "pagedlab").rglob("*.py")}
     in_tree |= {Path("kernels") / file.relative_to(root / "kernels") for file in (root / "kernels").rglob("*.py")}

@@ -39,7 +39,7 @@ def write(folder: Path, seed: int, url: str = "") -> None:
         (folder / "exercises" / path.name).write_text(text_of(for_class(nb, seed, course)), encoding="utf-8")
     ignore = shutil.ignore_patterns(".ipynb_checkpoints")
     shutil.copytree(ROOT / "notebooks", folder / "notebooks", ignore=ignore)
-    for name in ("constraints.txt", "LICENSE"):
+    for name in ("constraints.txt", "LICENSE", ".gitattributes"):
         shutil.copy(ROOT / name, folder / name)
     for name in ("setup.sh", "grade.sh", "README.md"):
         text = (PARTS / name).read_text(encoding="utf-8").replace("@SEED@", str(seed))

@@ -18,7 +18,8 @@ fits() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3
 install() { "$py" -m pip install --quiet --disable-pip-version-check ${PIP_ARGS:-} -c constraints.txt "$@"; }
 
 find_python() {
-    for candidate in ${PYTHON:-python3.11 python3.12 python3.13 python3}; do
+    if [ -n "${PYTHON:-}" ]; then set -- "$PYTHON"; else set -- python3.11 python3.12 python3.13 python3; fi
+    for candidate; do
         if fits "$candidate"; then echo "$candidate"; return; fi
     done
     found=$("${PYTHON:-python3}" --version 2>&1) || found="no ${PYTHON:-python3}"
@@ -85,6 +86,10 @@ PYTHONWARNINGS=ignore install --no-build-isolation -e '.[attach,dev]'
 settings=$venv/share/jupyter/lab/settings
 mkdir -p "$settings"
 echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' > "$settings/overrides.json"
+# What shows a lab's stored picture when its kernel is gone. A wheel brings it along; an editable install leaves it out.
+extension=$venv/share/jupyter/labextensions/pagedlab
+mkdir -p "$extension"
+cp pagedlab/viz/labextension/* "$extension"
 # nbgrader (a development tool here) would put a "Validate" button and menus of its own beside the course: its button does
 # not ask our grader.
 labconfig=$venv/etc/jupyter/labconfig

@@ -18,7 +18,7 @@ from pagedlab.engine.events import EngineEvents, device_name, trace_header
 from pagedlab.engine.pool_size import plan_cpu_pool, plan_pool
 from pagedlab.engine.request import CompletionOutput, Request, RequestOutput, SamplingParams
 from pagedlab.engine.runner import ModelRunner, ScheduledRequest
-from pagedlab.engine.sampling import sample
+from pagedlab.engine.sampling import answer_seed, sample
 from pagedlab.engine.scheduler import Scheduler, SchedulerOutput
 from pagedlab.engine.sequence_group import SequenceGroup
 from pagedlab.errors import PagedlabError, is_whole
@@ -31,6 +31,7 @@ from pagedlab.trace import events as ev
 from pagedlab.trace.recorder import Recorder, Trace
 
 Prompt = str | Sequence[int]
+HALF = "\ufffd"  # how bytes that are no whole character (yet) are decoded
 
 
 class LLM:
@@ -223,7 +224,7 @@ class LLM:
             block_size=self.config.block_size,
             enable_caching=self.config.enable_prefix_caching,
             salt=salt,
-            seed=(params.seed if params.seed is not None else self.config.seed + self.num_requests) + index,
+            seed=answer_seed(self.config.seed + self.num_requests if params.seed is None else params.seed, index),
         )
         group.children.append(request)
         self.requests[request.request_id] = request
@@ -381,7 +382,8 @@ class LLM:
             return True
         if params.stop:
             text = self.tokenizer.decode(request.output_token_ids)
-            places = [place for place in (text.find(s) for s in params.stop) if place >= 0]
+            whole = text.rstrip(HALF)  # what may still become another character is not searched
+            places = [place for place in (whole.find(s) for s in params.stop) if place >= 0]
             if places:
                 request.stop_at = min(places)
                 return True
@@ -400,10 +402,16 @@ class LLM:
         completions = []
         for index, request in enumerate(group.children):
             token_ids = request.output_token_ids
-            text = self.tokenizer.decode([t for t in token_ids if t not in self.tokenizer.eos_token_ids])
-            completions.append(CompletionOutput(index, text[: request.stop_at], token_ids, request.finish_reason))
+            ended = request.finish_reason == "stop" and request.stop_at is None
+            text = self._text(token_ids, ended)[: request.stop_at]
+            completions.append(CompletionOutput(index, text, token_ids, request.finish_reason))
         num_cached = group.children[0].num_cached_tokens
         return RequestOutput(group.request_id, group.prompt, group.prompt_token_ids, completions, num_cached)
+
+    def _text(self, token_ids: list[int], ended: bool) -> str:
+        """An answer's text. ``ended``: its last token is the end of text, which is none of it; one that was ignored
+        shows as any other token, and special tokens never do."""
+        return self.tokenizer.decode(token_ids[:-1] if ended else token_ids)
 
     def _forget(self, request: Request, by: Callable[..., Any]) -> None:
         self.tables.pop(request.request_id, None)

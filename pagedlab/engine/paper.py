@@ -19,7 +19,7 @@ from pagedlab.engine.llm import LLM, Prompt
 from pagedlab.engine.paper_scheduler import PaperScheduler, PaperSchedulerOutput
 from pagedlab.engine.request import CompletionOutput, Request, RequestOutput, SamplingParams
 from pagedlab.engine.runner import ScheduledRequest
-from pagedlab.engine.sampling import sample
+from pagedlab.engine.sampling import answer_seed, sample
 from pagedlab.engine.sequence_group import SequenceGroup
 from pagedlab.engine.swap_space import SwapSpace
 from pagedlab.errors import PagedlabError, whole
@@ -73,9 +73,9 @@ class PaperLLM(LLM):
     def fork_request(self, request_id: str, *, seed: int | None = None) -> str:
         """A second sequence that goes on from where ``request_id`` stands, sharing all its blocks. Returns its id.
 
-        ``seed``: of its draws from here on (None: the prompt's seed plus the number of the fork). Raises PagedlabError,
-        and changes nothing, for a request that does not run (unknown, waiting, swapped out, finished), a beam, and
-        where one more could become too many for the pool.
+        ``seed``: of its draws from here on (None: one that follows from the prompt's seed and the number of the fork).
+        Raises PagedlabError, and changes nothing, for a request that does not run (unknown, waiting, swapped out,
+        finished), a beam, and where one more could become too many for the pool.
         """
         seed = None if seed is None else whole(seed, "seed")
         parent = self.requests.get(request_id)
@@ -198,7 +198,7 @@ class PaperLLM(LLM):
         """A child of ``parent``, ``num_computed`` of whose tokens are in memory."""
         group.num_forks += 1
         child = parent.fork(
-            f"{group.request_id}/{group.num_forks}", group.seed + group.num_forks if seed is None else seed
+            f"{group.request_id}/{group.num_forks}", answer_seed(group.seed, group.num_forks) if seed is None else seed
         )
         child.num_computed_tokens = num_computed
         self.kv_cache_manager.fork(parent, child)
@@ -219,7 +219,7 @@ class PaperLLM(LLM):
             return super()._output(group)
         completions = []
         for index, answer in enumerate(group.beam.best(group.children)):
-            text = self.tokenizer.decode([t for t in answer.token_ids if t not in self.tokenizer.eos_token_ids])
+            text = self._text(answer.token_ids, answer.finish_reason == "stop")
             # Until the search is over, even an answer that has come to its end may still be outdone.
             reason = answer.finish_reason if group.finished else None
             completions.append(CompletionOutput(index, text, answer.token_ids, reason, answer.cum_logprob))

@@ -14,8 +14,9 @@ class SamplingParams:
     """How to choose tokens, with vLLM's names. ``temperature`` 0 is greedy; ``top_k`` 0 and ``top_p`` 1 switch these
     off.
 
-    ``seed``: None takes the engine's seed and the request's number. ``stop``: the text ends before the first of these
-    strings. ``n``: how many answers; they become n requests that share the prompt's full blocks (in the paper's era: n
+    ``seed``: None takes the engine's seed plus the request's number; of ``n`` answers each has draws of its own.
+    ``stop``: the text ends before the first of these strings. ``ignore_eos``: the end of text is a token like any
+    other. ``n``: how many answers; they become n requests that share the prompt's full blocks (in the paper's era: n
     sequences that fork from one prefill). Raises PagedlabError for values that make no sense.
     """
 

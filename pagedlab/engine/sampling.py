@@ -41,6 +41,18 @@ def _probabilities(logits: torch.Tensor, params: SamplingParams) -> torch.Tensor
     return probabilities
 
 
+def answer_seed(seed: int, index: int) -> int:
+    """The seed of answer ``index`` to a prompt whose own is ``seed``: the first one's is the prompt's.
+
+    The others are hashed from both numbers. Adding them up, as vLLM does (``v1/engine/parallel_sampling.py``), gives
+    answer 1 of seed 5 the draws of answer 0 of seed 6.
+    """
+    return _hashed(f"{seed}/{index}") if index else seed
+
+
 def _generator(seed: int, position: int) -> torch.Generator:
-    digest = hashlib.sha256(f"{seed}:{position}".encode()).digest()
-    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)
+    return torch.Generator().manual_seed(_hashed(f"{seed}:{position}"))
+
+
+def _hashed(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1

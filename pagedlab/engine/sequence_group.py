@@ -17,8 +17,8 @@ class SequenceGroup:
     and come back together.
 
     ``children``: all sequences so far, in order of creation (of a beam search only those that still live).
-    ``width``: how many there will be. ``seed``: the first one's; the next fork takes the next. ``beam``: the state of a
-    beam search, or None.
+    ``width``: how many there will be. ``seed``: the first one's; those of its forks follow from it. ``beam``: the state
+    of a beam search, or None.
 
     Source: vLLM v0.2.0 ``sequence.py``, class ``SequenceGroup``.
     """

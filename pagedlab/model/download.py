@@ -39,10 +39,17 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 
 
 def cache_folder() -> Path:
-    """Where the model file is kept: PAGEDLAB_CACHE, else pagedlab in XDG_CACHE_HOME, else in the user's .cache."""
-    if chosen := os.environ.get("PAGEDLAB_CACHE"):
-        return Path(os.path.expanduser(chosen))
-    return Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache")) / "pagedlab"
+    """Where the model file is kept: PAGEDLAB_CACHE, else pagedlab in XDG_CACHE_HOME, else in the user's .cache.
+    PagedlabError for a user who has no home, where one is needed."""
+    chosen = os.environ.get("PAGEDLAB_CACHE")
+    folder = chosen or os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "pagedlab")
+    path = os.path.expanduser(folder)
+    if path.startswith("~") or (folder.startswith("~/") and os.environ.get("HOME") == ""):
+        raise PagedlabError(
+            f"{folder} is nowhere, because there is no such home folder here (HOME is not set): set PAGEDLAB_CACHE to "
+            "a folder that can be written"
+        )
+    return Path(path)
 
 
 def model_file_path() -> Path:

@@ -4,15 +4,17 @@ The work is done by the `tokenizers` library. Built here: a byte-level BPE from 
 the 256-byte vocabulary of `tiny-random`.
 """
 
-import json
+import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from functools import cached_property
 
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
 from pagedlab.errors import PagedlabError
+from pagedlab.model.chat import ChatEncoder, ChatTemplate
 
+BYTE_TOKEN = re.compile("<0x[0-9A-Fa-f]{2}>")  # SentencePiece's name for a byte that is no character
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -34,6 +36,8 @@ class Tokenizer:
         chat_template: str | None = None,
         special_tokens: dict[str, str] | None = None,
     ):
+        backend.no_truncation()  # a file may carry those of its training: a prompt is never cut or padded in silence
+        backend.no_padding()
         self._backend = backend
         self.eos_token_ids: set[int] = set(eos_token_ids)
         self.vocab_size: int = backend.get_vocab_size()
@@ -43,7 +47,8 @@ class Tokenizer:
         self._byte_level = "ByteLevel" in repr(backend.decoder)
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text. Special tokens written out in it ("<|im_start|>") become their single ids.
+        """Token ids of a text. Special tokens written out in it ("<|im_start|>") become their single ids, as in vLLM
+        and transformers: a prompt is the program's own. What people say goes through ``chat``, where it stays text.
 
         A character for which the model has no token at all is left out: in SmolLM2, a few control characters.
         """
@@ -62,9 +67,9 @@ class Tokenizer:
         token = self._backend.id_to_token(token_id)
         if token is None:
             return f"[{token_id}]"  # a model may have more rows than its tokenizer has tokens
-        if self._byte_level:
+        if self._byte_level and BYTE_OF_CHARACTER.keys() >= set(token):
             text = bytes(BYTE_OF_CHARACTER[character] for character in token).decode("utf-8", "backslashreplace")
-        elif token.startswith("<0x") and token.endswith(">"):
+        elif BYTE_TOKEN.fullmatch(token):
             text = bytes([int(token[3:-1], 16)]).decode("utf-8", "backslashreplace")
         else:
             text = token.replace("\u2581", " ")  # SentencePiece's mark for a space
@@ -73,7 +78,8 @@ class Tokenizer:
     def chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
         """Token ids of a conversation, up to where the model's answer begins.
 
-        messages: [{"role": "system" or "user" or "assistant", "content": text}, ...].
+        messages: [{"role": "system" or "user" or "assistant", "content": text}, ...]. Control tokens are those that
+        the template writes; one that is written out in a message is ordinary text.
         PagedlabError where the model has no chat template or its template refuses the messages.
         """
         for message in messages:
@@ -81,29 +87,15 @@ class Tokenizer:
                 raise PagedlabError(f'a chat message is {{"role": text, "content": text}}, not {message!r}')
         if not messages:
             raise PagedlabError("a conversation needs at least one message")
-        return self._backend.encode(self._render(messages), add_special_tokens=False).ids
+        return self._chat.encode(messages)
 
-    def _render(self, messages: Sequence[dict[str, str]]) -> str:
+    @cached_property
+    def _chat(self) -> ChatEncoder:
         if self._chat_template is None:
             raise PagedlabError(
                 "this model has no chat template, it only continues text: use encode() with a prompt instead of chat()"
             )
-        # jinja2 takes part in every torch installation. A template is a program from a stranger: hence the sandbox.
-        from jinja2 import TemplateError
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-        def refuse(reason: str):
-            raise TemplateError(reason)
-
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-        environment.filters["tojson"] = lambda value, **options: json.dumps(value, ensure_ascii=False, **options)
-        environment.globals["raise_exception"] = refuse
-        environment.globals["strftime_now"] = lambda format_: datetime.now().strftime(format_)
-        try:
-            template = environment.from_string(self._chat_template)
-            return template.render(messages=messages, add_generation_prompt=True, **self._special_tokens)
-        except TemplateError as error:
-            raise PagedlabError(f"the model's chat template refuses these messages: {error}") from error
+        return ChatEncoder(self._backend, ChatTemplate(self._chat_template, self._special_tokens))
 
 
 def _byte_alphabet() -> dict[int, str]:

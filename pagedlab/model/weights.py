@@ -42,7 +42,11 @@ def load_model(
 
         folder = _folder(str(name))
         source, name = HFFolder(folder), Path(name).name
-    model = LlamaModel(source.config(name), device, dtype)
+    config = source.config(name)
+    try:
+        model = LlamaModel(config, device, dtype)
+    except (RuntimeError, MemoryError) as error:
+        raise PagedlabError(f"there is no memory for a model of the sizes of {name} ({error})") from error
     fill(model, source.tensors())
     return model, source.tokenizer()
 

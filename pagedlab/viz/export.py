@@ -30,6 +30,7 @@ def place(lab: Lab, id: str) -> str:
     """Where the lab goes on a page, with every picture of it. ``id``: another one for each lab of a page."""
     recorded = lab.for_export()
     try:
+        still = recorded.svg()  # what stands there where scripts do not run; where they do, the lab takes its place
         messages = _messages(recorded)
     finally:
         if recorded is not lab:
@@ -37,7 +38,7 @@ def place(lab: Lab, id: str) -> str:
     # In a script element nothing but "</" ends the text; JSON may write it with a backslash.
     data = json.dumps({"picture": messages[0], "recorded": messages[1:]}, ensure_ascii=False).replace("</", "<\\/")
     return (
-        f'<div id="lab{id}" style="margin-bottom: 12px"></div>\n'
+        f'<div id="lab{id}" class="still">{still}</div>\n'
         f'<script type="application/json" id="pictures{id}">{data}</script>\n'
     )
 
@@ -49,7 +50,9 @@ def front_end() -> str:
 
 
 def styles() -> str:
-    return (STATIC / "lab.css").read_text(encoding="utf-8")
+    picture = "display: block; max-width: 960px; width: 100%; height: auto;"
+    still = f".still {{ margin-bottom: 12px; }}\n.still > svg {{ {picture} }}"
+    return f"{(STATIC / 'lab.css').read_text(encoding='utf-8')}\n{still}\n"
 
 
 def save_html(lab: Lab, path: str | PathLike, *below: Lab) -> Path:

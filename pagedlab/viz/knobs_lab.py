@@ -22,7 +22,7 @@ from pagedlab.viz.lab import MemoryMap
 from pagedlab.viz.marks import Mark
 from pagedlab.viz.progress import Progress
 from pagedlab.viz.scene import badge
-from pagedlab.viz.widget import Lab, Strip
+from pagedlab.viz.widget import Lab, LabBox, Strip
 
 BLOCK_SIZES = (1, 4, 8, 16, 32, 64, 128)
 SEQUENCES = (32, 64, 128, 256, 512, 1024)
@@ -141,7 +141,7 @@ def driver_of(run: KnobRun) -> Any:
     return driver
 
 
-class KnobsLab(ipywidgets.VBox):
+class KnobsLab(LabBox):
     """The lab. ``run(…)`` does what the button does; ``runs`` are those that are kept, ``board`` the picture of them,
     ``map`` the memory map of the chosen one (None where nothing ran)."""
 
@@ -162,7 +162,6 @@ class KnobsLab(ipywidgets.VBox):
         self._below = ipywidgets.VBox([])
         self.run(**values)
         super().__init__([*self._controls, self.board, self._below])
-        self.add_class("pagedlab-controls")
 
     # -------------------------------------------------------------------------------------------- for Python
 
@@ -240,12 +239,6 @@ class KnobsLab(ipywidgets.VBox):
         """Write one self-contained page: the runs, and the memory map of the chosen one. Raises PagedlabError where the
         file cannot be written."""
         return save_html(self.board, path, *([self.map] if self.map is not None and self.board.run.ran else []))
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        data = super()._repr_mimebundle_(**kwargs)
-        live, *rest = data if isinstance(data, tuple) else (data,)
-        bundle = dict(live) | {"text/plain": self.text(), "image/svg+xml": self.svg()}
-        return (bundle, *rest) if rest else bundle
 
     # ------------------------------------------------------------------------------------------- the controls
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from pagedlab.viz.style import NUM_HUES
 
+ISOLATED, ISOLATED_END = "\u2068\u2069"  # around words of another writing direction
+NO_CELLS = "\u200d" + ISOLATED + ISOLATED_END
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
@@ -68,8 +70,11 @@ def token(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """The token in quotation marks; in other ones where it is such a mark itself."""
+    """The token in quotation marks; in other ones where it is such a mark itself. One that is written from right to
+    left turns nothing but itself around."""
     shown = token(text)
+    if any(unicodedata.bidirectional(c) in ("R", "AL", "AN") for c in shown):
+        shown = f"{ISOLATED}{shown}{ISOLATED_END}"
     return f"‹{shown}›" if any(c in "“”\"'" for c in shown) else f"“{shown}”"
 
 
@@ -115,7 +120,7 @@ def listed(items: Iterable[str], most: int = 6) -> str:
 def cells(text: str) -> int:
     """How many columns of a fixed-width font the text takes: 2 for wide characters, 0 for combining ones."""
     return sum(
-        0 if unicodedata.combining(c) or c == "\u200d" else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        0 if unicodedata.combining(c) or c in NO_CELLS else 2 if unicodedata.east_asian_width(c) in "WF" else 1
         for c in text
     )
 

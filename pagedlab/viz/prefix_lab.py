@@ -18,7 +18,7 @@ from pagedlab.viz.marks import Mark
 from pagedlab.viz.prefix_walk import Lookup, walk
 from pagedlab.viz.scene import badge
 from pagedlab.viz.strip import columns
-from pagedlab.viz.widget import Strip
+from pagedlab.viz.widget import LabBox, Strip
 
 
 def prefix_hits(
@@ -36,7 +36,7 @@ def prefix_hits(
     return PrefixHits(PrefixLab(as_driver(what), prompt, encode, getattr(tokenizer, "piece", None)))
 
 
-class PrefixHits(ipywidgets.VBox):
+class PrefixHits(LabBox):
     """The lab with its box for a prompt. What ``lab`` can do (``forward``, ``seek``, ``svg`` …) it can do too."""
 
     def __init__(self, lab: PrefixLab) -> None:
@@ -49,7 +49,6 @@ class PrefixHits(ipywidgets.VBox):
         self._said = ipywidgets.HTML()
         self.box.observe(lambda change: self._typed(change["new"]), names="value")
         super().__init__([lab, ipywidgets.HBox([self.box, self._said])])
-        self.add_class("pagedlab-controls")
 
     def walk(self, prompt: str | Sequence[int]) -> list[Lookup]:
         """Walk another prompt (text or token ids). Raises PagedlabError for one that cannot be encoded."""
@@ -66,12 +65,6 @@ class PrefixHits(ipywidgets.VBox):
         if name.startswith("_") or name == "lab":
             raise AttributeError(name)
         return getattr(self.lab, name)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        data = super()._repr_mimebundle_(**kwargs)
-        live, *rest = data if isinstance(data, tuple) else (data,)
-        bundle = dict(live) | {"text/plain": self.lab.text(), "image/svg+xml": self.lab.svg()}
-        return (bundle, *rest) if rest else bundle
 
 
 class PrefixLab(DriverLab):

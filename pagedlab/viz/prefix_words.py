@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pagedlab.trace import MemoryState
 from pagedlab.trace import events as ev
 from pagedlab.viz import labels
-from pagedlab.viz.labels import first_that_fits, listed, ordinal, plural
+from pagedlab.viz.labels import first_that_fits, listed, ordinal, plural, quoted
 from pagedlab.viz.narrator import in_brief
 from pagedlab.viz.prefix_walk import Lookup, block_ids, difference, num_hit
 
@@ -143,7 +143,7 @@ def why(scene: Scene) -> str:
     if other.index is None:
         return f"{said}: {there} has the same tokens, but under a salt."
     mine, theirs = (scene.words([t]) for t in (other.token_id, other.other_token_id))
-    return f"{said}. Its {ordinal(other.index + 1)} token is “{mine}”, in {there} it is “{theirs}”."
+    return f"{said}. Its {ordinal(other.index + 1)} token is {quoted(mine)}, in {there} it is {quoted(theirs)}."
 
 
 def title(scene: Scene, step: str) -> str:

@@ -38,7 +38,7 @@ def svg(marks: Iterable[Mark], size: tuple[float, float], title: str, theme: str
     # Width by attribute: in a page that is narrower, the viewBox scales it.
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
-        f'height="{height:g}" role="img" aria-label={quoteattr(title)}>',
+        f'height="{height:g}" direction="ltr" role="img" aria-label={quoteattr(title)}>',
         f"<title>{escape(title)}</title>",
         f"<defs>{''.join(_hatch(hue, colors, theme) for hue in sorted(hatches))}</defs>",
         f'<rect x="0.5" y="0.5" width="{width - 1:g}" height="{height - 1:g}" rx="8" '

@@ -42,7 +42,8 @@ def draw(
         lines += ["", *_seen(scene, width, color)]
     lines += ["", *_pool(scene, width, color), ""]
     for said in filter(None, story(scene)):
-        lines += textwrap.wrap(said, width)
+        # Terminals show the marks around words of another writing direction.
+        lines += textwrap.wrap(said.replace(labels.ISOLATED, "").replace(labels.ISOLATED_END, ""), width)
     free = state.free
     order = " → ".join(f"#{b}" for b in free[:6]) + (" → …" if len(free) > 6 else "")
     if state.cpu.tables:

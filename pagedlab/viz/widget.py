@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import anywidget
+import ipywidgets
 import traitlets
 
 from pagedlab.errors import PagedlabError, whole
+from pagedlab.viz import lifetime
 from pagedlab.viz.marks import Mark, Picture, diff, picture
 from pagedlab.viz.panes import Part
 from pagedlab.viz.style import STATIC
@@ -51,8 +53,9 @@ class Lab(anywidget.AnyWidget):
     NAME: ClassVar[str] = "Lab"
     SIZE: ClassVar[tuple[float, float]] = (960.0, 510.0)
 
-    _esm = STATIC / "lab.js"
-    _css = STATIC / "lab.css"
+    # As text: of a file anywidget would be told when it changes, and would keep every lab to tell it.
+    _esm = (STATIC / "lab.js").read_text(encoding="utf-8")
+    _css = (STATIC / "lab.css").read_text(encoding="utf-8")
     # Read by a front end when it opens (and when it comes back), never sent again: steps travel as messages.
     picture = traitlets.Dict().tag(sync=True, to_json=lambda _, lab: lab._message(whole=True))
     selected: str | None = None
@@ -67,6 +70,7 @@ class Lab(anywidget.AnyWidget):
         self._open_pane: str | None = None
         super().__init__()
         self.on_msg(self._receive)
+        lifetime.hold_loosely(self)
         _keep_fresh(self)
 
     # -------------------------------------------------------------------------------- what a lab says of itself
@@ -209,7 +213,13 @@ class Lab(anywidget.AnyWidget):
         No HTML: programs that show a page would take it first, and those that clean it (GitHub) would leave nothing.
         """
         data, metadata = super()._repr_mimebundle_(**kwargs)
+        lifetime.shows(self)
         return data | {"text/plain": self.text(), "image/svg+xml": self.svg()}, metadata
+
+    def close(self) -> None:
+        """Take it off the page, and let go of its run."""
+        super().close()
+        lifetime.forget(self)
 
     # ------------------------------------------------------------------------------------- to the front end
 
@@ -335,6 +345,29 @@ class Lab(anywidget.AnyWidget):
             self.send({"error": said, "heard": self._heard})
 
 
+class LabBox(ipywidgets.VBox):
+    """A lab and controls around it. A subclass has ``text()`` and ``svg()``, as the lab has."""
+
+    def __init__(self, children: list[Any]) -> None:
+        super().__init__(children)
+        self.add_class("pagedlab-controls")
+        lifetime.hold_loosely(self)
+
+    def close(self) -> None:
+        """Take it off the page, and let go of its run."""
+        for child in self.children:
+            child.close()
+        super().close()
+        lifetime.forget(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        data = super()._repr_mimebundle_(**kwargs)
+        lifetime.shows(self)
+        live, *rest = data if isinstance(data, tuple) else (data,)
+        bundle = dict(live) | {"text/plain": self.text(), "image/svg+xml": self.svg()}
+        return (bundle, *rest) if rest else bundle
+
+
 NOT_UNDERSTOOD = "The page asked for something that this lab does not understand. Run the cell that shows it again."
 _NAME = (str, type(None))
 _MESSAGES: dict[str, dict[str, Any]] = {  # what the front end says, with what in it
@@ -381,3 +414,6 @@ def _keep_fresh(lab: Lab) -> None:
     if shell is not None and id(shell) not in _watching:
         _watching.add(id(shell))
         shell.events.register("post_run_cell", lambda *_: [one._keep_up() for one in list(_open)])
+        if hasattr(shell, "get_parent"):  # in a kernel
+            shell.events.register("pre_run_cell", lambda *_: lifetime.before_cell(shell))
+            shell.events.register("post_run_cell", lambda *_: lifetime.after_cell(shell))

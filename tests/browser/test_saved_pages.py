@@ -49,3 +49,54 @@ def test_a_saved_page_steps_to_its_end_and_back(browser, tmp_path, name):
         assert seen == drawn(still), position
     context.close()
     assert not errors
+
+
+RIGHT_TO_LEFT = """
+from pagedlab import LLM, SamplingParams
+from pagedlab.viz import memory_map
+llm = LLM("smollm2", record=True, num_gpu_blocks_override=12, block_size=4)
+llm.add_request("שלום עולם 12 (مرحبا)", SamplingParams(max_tokens=3, ignore_eos=True))
+lab = memory_map(llm)
+"""
+# Where each text is drawn, rounded: of the live lab or of the still picture.
+PLACES = """() => [...document.querySelectorAll("svg text")].map((e) => { const r = e.getBoundingClientRect();
+  return [e.textContent, Math.round(r.x), Math.round(r.y), Math.round(r.width)]; })"""
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+def test_a_page_from_right_to_left_shows_the_same_picture(browser, tmp_path, artifacts, scripts):
+    made = {}
+    exec(RIGHT_TO_LEFT, made)
+    path = made["lab"].save_html(tmp_path / "lab.html")
+    page_text = path.read_text(encoding="utf-8")
+    turned = tmp_path / "turned.html"
+    turned.write_text(page_text.replace('<html lang="en">', '<html lang="ar" dir="rtl">'), encoding="utf-8")
+    context = browser.new_context(java_script_enabled=scripts, offline=True, viewport={"width": 992, "height": 660})
+    page, found = context.new_page(), []
+    for one in (path, turned):
+        page.goto(one.as_uri())
+        page.locator(".pagedlab svg" if scripts else ".still > svg").first.wait_for()
+        page.wait_for_timeout(400)  # what moves has arrived
+        found.append(page.evaluate(PLACES) if scripts else page.screenshot())
+        page.screenshot(path=artifacts / f"page-{one.stem}-{scripts}.png")
+    if scripts:
+        assert len(found[0]) > 40
+    assert found[0] == found[1]
+    context.close()
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_without_scripts_the_picture_stands_there_and_with_them_the_lab_takes_its_place(browser, tmp_path, name):
+    made = {}
+    exec(LABS[name], made)
+    path = made["lab"].save_html(tmp_path / "lab.html")
+    for scripts in (False, True):
+        context = browser.new_context(java_script_enabled=scripts, offline=True, viewport={"width": 700, "height": 660})
+        page = context.new_page()
+        page.goto(path.as_uri())
+        still, live = page.locator(".still > svg"), page.locator(".still > .pagedlab")
+        (live if scripts else still).wait_for()
+        assert (still.count(), live.count()) == ((0, 1) if scripts else (1, 0))
+        box = (live if scripts else still).bounding_box()
+        assert 600 < box["width"] <= 700 and box["height"] > 200
+        context.close()

@@ -12,6 +12,8 @@ from contiguous import contiguous_greedy
 
 from pagedlab.attention import paged_attention
 from pagedlab.engine import LLM, BeamSearchParams, EngineDriver, Remap, SamplingParams, Scheduler
+from pagedlab.engine.request import Request
+from pagedlab.engine.sequence_group import SequenceGroup
 from pagedlab.errors import PagedlabError, whole
 from pagedlab.kv import BlockPool, KVCacheManager
 from pagedlab.trace import TraceDriver, load, replay, save
@@ -161,6 +163,35 @@ def test_n_answers_share_the_prompts_full_blocks_and_differ(tiny):
     assert [after_prefill.ref_cnt[b] for b in after_prefill.tables["A/0"]] == [3, 3, 3, 3, 1]
 
 
+@pytest.mark.parametrize("era", ["v1", "paper"])
+def test_answers_to_neighbouring_seeds_are_all_different(tiny, era):
+    def answers(llm, *seeds):
+        drawn = {"n": 3, "temperature": 1.5, "max_tokens": 8, "ignore_eos": True}
+        outputs = llm.generate([[3] * 9] * len(seeds), [SamplingParams(seed=seed, **drawn) for seed in seeds])
+        return [tuple(answer.token_ids) for output in outputs for answer in output.outputs]
+
+    knobs = {"num_gpu_blocks_override": 128, "block_size": 4, "era": era}
+    found = answers(LLM(tiny, **knobs), *range(5, 11))
+    assert len(set(found)) == 18
+    assert len(set(answers(LLM(tiny, **knobs), None, None, None))) == 9  # the engine's seed and the request's number
+    alone = SamplingParams(seed=7, temperature=1.5, max_tokens=8, ignore_eos=True)
+    assert tuple(LLM(tiny, **knobs).generate([3] * 9, alone)[0].outputs[0].token_ids) == found[6]
+
+
+def test_forks_of_neighbouring_seeds_draw_differently(tiny):
+    knobs = {"num_gpu_blocks_override": 128, "block_size": 4, "era": "paper"}
+    found = set()
+    for seed in (5, 6, 7):
+        llm = LLM(tiny, **knobs)
+        llm.add_request([3] * 9, SamplingParams(seed=seed, temperature=1.5, max_tokens=9, ignore_eos=True))
+        llm.step()
+        llm.fork_request("A"), llm.fork_request("A/1")
+        while llm.has_unfinished_requests():
+            outputs = llm.step()
+        found |= {tuple(answer.token_ids[1:]) for answer in outputs[0].outputs}
+    assert len(found) == 9
+
+
 def test_text_ends_before_a_stop_string_and_at_end_of_text(tiny):
     llm = LLM(tiny, num_gpu_blocks_override=64, block_size=4)
     prompt = prompts(6, 1)[0]
@@ -184,6 +215,68 @@ def test_end_of_text_ends_a_request_unless_ignored(tiny):
         assert llm.generate(prompt, GREEDY)[0].outputs[0].token_ids == tokens
     finally:
         llm.tokenizer.eos_token_ids = before
+
+
+def text_of(llm, token_ids, **params):
+    """What the engine makes of an answer of these tokens (those of a random model spell nothing): text and reason."""
+    request = Request("A", [1], SamplingParams(**{"ignore_eos": True} | params), block_size=4)
+    for token_id in token_ids:
+        request.append_output_token(token_id)
+        if llm._is_stop(request):
+            request.finish_reason = "stop"
+            break
+    answer = llm._output(SequenceGroup("A", None, [1], [request])).outputs[0]
+    return answer.text, answer.finish_reason
+
+
+@pytest.fixture
+def ends_at_a(tiny):
+    """"A" is the end of text, as any token may be; it is no special one."""
+    before, tiny.tokenizer.eos_token_ids = tiny.tokenizer.eos_token_ids, {ord("A")}
+    yield
+    tiny.tokenizer.eos_token_ids = before
+
+
+@pytest.mark.parametrize("stop,text", [
+    ("45", "A123"), ("A", ""), (["9", "34", "1"], "A"), (["5A", "4"], "A123"), ("A6", "A12345"), ("~", "A12345A6789é"),
+])  # fmt: skip
+def test_an_ignored_end_of_text_takes_nothing_from_what_comes_before_a_stop_string(tiny, ends_at_a, stop, text):
+    said = [*"A12345A6789é".encode()]
+    assert text_of(tiny, said, stop=stop) == (text, None if stop == "~" else "stop")
+    assert text_of(tiny, said[:-1]) == ("A12345A6789\ufffd", None)
+
+
+def test_whatever_token_ends_the_text_if_it_is_ignored_the_answer_is_the_same(tiny):
+    llm = LLM(tiny, num_gpu_blocks_override=64, block_size=4)
+    before = llm.tokenizer.eos_token_ids
+    full = llm.generate([7, 8, 9], GREEDY)[0].outputs[0]
+    stop = full.text[5:7]
+    for token_id in full.token_ids:
+        llm.tokenizer.eos_token_ids = {token_id}
+        try:
+            cut = llm.generate([7, 8, 9], SamplingParams(max_tokens=12, ignore_eos=True, stop=stop))[0].outputs[0]
+            assert llm.generate([7, 8, 9], GREEDY)[0].outputs[0].text == full.text
+        finally:
+            llm.tokenizer.eos_token_ids = before
+        assert cut.text == full.text[: full.text.find(stop)]
+
+
+def test_an_end_of_text_that_counts_is_none_of_the_text(tiny, ends_at_a):
+    assert text_of(tiny, b"12A4", ignore_eos=False) == ("12", "stop")
+    assert text_of(tiny, b"12A4", ignore_eos=False, stop="A") == ("12", "stop")
+    assert text_of(tiny, b"12A4", ignore_eos=False, stop="2") == ("1", "stop")
+
+
+def test_special_tokens_never_show_and_stop_strings_reach_across_them(tiny):
+    said = [*b"12", 256, *b"345"]
+    assert text_of(tiny, said) == ("12345", None)
+    assert text_of(tiny, said, stop="23") == ("1", "stop")
+
+
+def test_half_a_character_is_not_taken_for_a_stop_string(tiny):
+    said = [*"aéb".encode(), 0xC3, *b"cd"]
+    assert text_of(tiny, said, stop="é") == ("a", "stop")
+    assert text_of(tiny, said, stop="\ufffd") == ("aéb", "stop")  # once it is certain that it stays half a one
 
 
 def test_a_request_stops_at_the_context_limit(tiny):

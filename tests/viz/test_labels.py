@@ -1,5 +1,6 @@
 """Names and colours of requests."""
 
+from pagedlab.viz import labels
 from pagedlab.viz.labels import hues
 
 
@@ -9,3 +10,11 @@ def test_a_request_keeps_its_colour_whoever_else_arrives():
     assert {r: after[r] for r in before} == before
     assert (after["A"], after["B"], after["C"]) == (0, 1, 2)
     assert len(set(after.values())) == 5
+
+
+def test_words_from_right_to_left_turn_nothing_around_them():
+    assert [labels.quoted(" a"), labels.quoted('"')] == ["“a”", '‹"›']
+    for word in ("שלום", "مرحبا", "١٢"):
+        said = labels.quoted(f" {word}")
+        assert said == f"“\u2068{word}\u2069”"
+        assert labels.width(said, 11) == labels.width(f"“{word}”", 11) and labels.cells(said) == labels.cells(word) + 2

@@ -10,6 +10,8 @@ const MOST_MOVED = 40; // marks
 const LATE_MS = 700;
 const KEPT = 200; // pictures at most; older ones are asked for again
 const WAITING = "Waiting for the kernel …";
+const SILENT_MS = 4_000;
+const SILENT = "The kernel does not answer. It is busy; or it was restarted, and then run the cell again.";
 
 const key = (position, selected) => JSON.stringify([position, selected]);
 
@@ -193,10 +195,7 @@ class Store {
     if (number !== null) {
       this.waiting = number;
       clearTimeout(this.late);
-      this.late = setTimeout(() => {
-        this.note = WAITING;
-        this.draw();
-      }, LATE_MS);
+      this.late = setTimeout(() => this.wait(WAITING), LATE_MS);
       return;
     }
     this.waiting = this.want = null;
@@ -204,6 +203,12 @@ class Store {
     this.note = this.recorded
       ? "This page holds the recorded steps of one request only."
       : "The kernel is gone: only the steps seen so far can be shown. Run the cell again.";
+    this.draw();
+  }
+
+  wait(note) {
+    this.note = note;
+    if (note === WAITING) this.late = setTimeout(() => this.wait(SILENT), SILENT_MS);
     this.draw();
   }
 

@@ -1,0 +1,66 @@
+"""The kernel behind a lab is gone: the lab says what to do, and a stored notebook shows the picture that it has."""
+
+import urllib.request
+
+import pytest
+from test_memory_map import LIVE
+
+pytestmark = pytest.mark.browser
+KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel"
+AGAIN = "() => /[Rr]un the cell again/.test(document.querySelector('.pagedlab .ask').textContent)"
+
+
+def shown(jupyter, lab_page, name):
+    lab_page.open(jupyter.notebook(name, LIVE + "lab"))
+    lab_page.run_all()
+    lab_page.page.locator(".pagedlab").wait_for()
+    lab_page.wait_idle()
+    return lab_page.page
+
+
+def by_jupyterlab(jupyter, page):
+    page.evaluate(f"() => {KERNEL}.restart()")
+
+
+def behind_its_back(jupyter, page):
+    url = jupyter.url(f"api/kernels/{page.evaluate(f'() => {KERNEL}.id')}/restart")
+    urllib.request.urlopen(urllib.request.Request(url, method="POST", data=b"{}")).close()
+
+
+@pytest.mark.parametrize("restart", [by_jupyterlab, behind_its_back])
+def test_after_a_restart_the_lab_says_to_run_the_cell_again_and_that_helps(jupyter, lab_page, restart):
+    page = shown(jupyter, lab_page, "restarted.ipynb")
+    restart(jupyter, page)
+    page.wait_for_timeout(3000)
+    lab_page.wait_idle()
+    page.locator(".pagedlab .go").click()
+    page.wait_for_function(AGAIN, timeout=30_000)
+    assert page.locator(".pagedlab svg [data-id]").count() > 20  # the picture is still there
+    lab_page.run_all()
+    page.wait_for_function(f"() => !({AGAIN})()")
+    page.locator(".pagedlab .go").click()
+    page.locator(".pagedlab[data-position='2']").wait_for()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_stored_notebook_shows_its_picture_and_says_to_run_the_cell_again(jupyter, lab_page, artifacts, theme):
+    jupyter.theme(theme)
+    page = shown(jupyter, lab_page, "stored.ipynb")
+    page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    page.evaluate("() => window.jupyterapp.serviceManager.sessions.shutdownAll()")
+    page.goto("about:blank")
+    lab_page.open("stored.ipynb")
+    picture = page.locator(".jp-OutputArea-output img")
+    picture.wait_for()
+    box = picture.bounding_box()
+    assert box["width"] > 600 and box["height"] > 300
+    assert picture.evaluate("e => e.complete && e.naturalWidth") == 960
+    said = page.locator(".jp-OutputArea-output").inner_text()
+    assert "Run the cell again" in said and "model not found" not in said
+    page.screenshot(path=artifacts / f"stored-{theme}.png")
+    # ipywidgets writes it to the console, for which we cannot help.
+    lab_page.errors[:] = [error for error in lab_page.errors if "widget model not found" not in error]
+    lab_page.run_all()
+    page.locator(".pagedlab").wait_for()
+    assert picture.count() == 0
+    jupyter.theme("light")

@@ -1,0 +1,84 @@
+"""Machines that are not like ours: a clone with other line ends, a Python whose path has a space, no home folder."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pagedlab.errors import PagedlabError
+from pagedlab.model.download import cache_folder
+
+# Nobody's home can be looked up, as for a container's user that has no entry: then Python raises, or leaves "~" alone.
+HOMELESS = """
+import os, pwd, sys
+def nobody(*_): raise KeyError("no such user")
+pwd.getpwuid = pwd.getpwnam = nobody
+from pagedlab.cli import main
+main(sys.argv[1:])
+"""
+
+
+def test_a_clone_that_would_turn_line_ends_keeps_those_of_every_text(root, tmp_path):
+    if not (root / ".git").exists():
+        pytest.skip("not a git checkout, so it cannot be cloned")
+    clone = tmp_path / "clone"
+    turning = ["-c", "core.autocrlf=true", "-c", "core.eol=crlf"]
+    subprocess.run(["git", "clone", "-q", "--depth=1", *turning, root.as_uri(), clone], check=True)
+    listed = subprocess.run(["git", "ls-files", "--eol"], cwd=clone, capture_output=True, text=True, check=True).stdout
+    assert "w/lf" in listed and not [line for line in listed.splitlines() if "w/crlf" in line or "w/mixed" in line]
+    # What git was told is no text is none: a recording that had its line ends "mended" would be broken.
+    assert not [line for line in listed.splitlines() if line.startswith("i/-text") and "attr/-text" not in line]
+    for script in [*clone.glob("tools/**/*.sh"), clone / ".ci" / "run"]:
+        subprocess.run(["sh" if script.suffix else "bash", "-n", script], check=True)
+
+
+@pytest.mark.slow
+def test_the_environment_is_built_from_a_python_whose_path_has_a_space(root, tmp_path):
+    there = tmp_path / "My Programs"
+    there.mkdir()
+    (there / "python3").symlink_to(os.path.realpath(sys.executable))
+    project = tmp_path / "my project"
+    (project / "tools").mkdir(parents=True)
+    for name in ("tools/setup_env.sh", "constraints.txt", "pyproject.toml", "setup.py"):
+        (project / name).write_bytes((root / name).read_bytes())
+    env = os.environ | {"PYTHON": str(there / "python3"), "PIP_ARGS": "--no-index --no-such-option"}
+    done = subprocess.run(["sh", "tools/setup_env.sh"], cwd=project, env=env, capture_output=True, text=True)
+    version = ".".join(map(str, sys.version_info[:3]))
+    assert done.stdout == f"env: building .venv with Python {version}\n", done.stderr
+    assert "no such option" in done.stderr  # so far it came: pip of the new environment was asked
+    env["PYTHON"] = str(there / "python 9")
+    (project / ".venv" / "bin" / "python").unlink()
+    done = subprocess.run(["sh", "tools/setup_env.sh"], cwd=project, env=env, capture_output=True, text=True)
+    assert done.returncode == 1 and "Python 3.11, 3.12 or 3.13 is needed" in done.stderr
+
+
+def without_home(*arguments, **env):
+    left = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
+    return subprocess.run(
+        [sys.executable, "-c", HOMELESS, *arguments], env=left | env, capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.mark.parametrize("home", [{}, {"HOME": ""}], ids=["no HOME", "an empty HOME"])
+def test_without_a_home_folder_one_sentence_says_what_to_set(home, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for command in (["generate", "hi"], ["fetch-model"]):
+        done = without_home(*command, **home)
+        assert done.returncode == 2 and "set PAGEDLAB_CACHE" in done.stderr and "Traceback" not in done.stderr
+    done = without_home("doctor", **home)
+    assert "PAGEDLAB_CACHE" in done.stdout and not done.stderr
+    done = without_home("generate", "hi", "--model", "tiny-random", "--max-tokens", "2", **home)
+    assert done.returncode == 0 and not done.stderr
+    assert not list(tmp_path.iterdir())  # no folder called "~"
+
+
+def test_without_a_home_folder_the_variables_that_need_none_do(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "pagedlab"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    with pytest.raises(PagedlabError, match="set PAGEDLAB_CACHE"):
+        cache_folder()
+    monkeypatch.setenv("PAGEDLAB_CACHE", str(tmp_path / "chosen"))
+    assert cache_folder() == tmp_path / "chosen"
