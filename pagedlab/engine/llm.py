@@ -18,7 +18,7 @@ from pagedlab.engine.events import EngineEvents, device_name, trace_header
 from pagedlab.engine.pool_size import plan_cpu_pool, plan_pool
 from pagedlab.engine.request import CompletionOutput, Request, RequestOutput, SamplingParams
 from pagedlab.engine.runner import ModelRunner, ScheduledRequest
-from pagedlab.engine.sampling import answer_seed, sample
+from pagedlab.engine.sampling import answer_seed, request_seed, sample
 from pagedlab.engine.scheduler import Scheduler, SchedulerOutput
 from pagedlab.engine.sequence_group import SequenceGroup
 from pagedlab.errors import PagedlabError, is_whole
@@ -224,12 +224,15 @@ class LLM:
             block_size=self.config.block_size,
             enable_caching=self.config.enable_prefix_caching,
             salt=salt,
-            seed=answer_seed(self.config.seed + self.num_requests if params.seed is None else params.seed, index),
+            seed=answer_seed(self._seed(params), index),
         )
         group.children.append(request)
         self.requests[request.request_id] = request
         self.events.arrived(request, self.add_request)
         return request
+
+    def _seed(self, params: SamplingParams) -> int:
+        return request_seed(self.config.seed, self.num_requests) if params.seed is None else params.seed
 
     def abort_request(self, request_id: str) -> None:
         """End a request now and free its blocks. Raises PagedlabError for an unknown id."""

@@ -50,6 +50,11 @@ def answer_seed(seed: int, index: int) -> int:
     return _hashed(f"{seed}/{index}") if index else seed
 
 
+def request_seed(seed: int, number: int) -> int:
+    """The seed of an engine's request ``number`` that came without one: the first one's is the engine's ``seed``."""
+    return _hashed(f"request {number} of {seed}") if number else seed
+
+
 def _generator(seed: int, position: int) -> torch.Generator:
     return torch.Generator().manual_seed(_hashed(f"{seed}:{position}"))
 

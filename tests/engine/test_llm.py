@@ -174,6 +174,8 @@ def test_answers_to_neighbouring_seeds_are_all_different(tiny, era):
     found = answers(LLM(tiny, **knobs), *range(5, 11))
     assert len(set(found)) == 18
     assert len(set(answers(LLM(tiny, **knobs), None, None, None))) == 9  # the engine's seed and the request's number
+    engines = [LLM(tiny, **(knobs | {"seed": seed})) for seed in (0, 1)]
+    assert len({text for llm in engines for text in answers(llm, None, None, None)}) == 18  # neighbouring engines, too
     alone = SamplingParams(seed=7, temperature=1.5, max_tokens=8, ignore_eos=True)
     assert tuple(LLM(tiny, **knobs).generate([3] * 9, alone)[0].outputs[0].token_ids) == found[6]
 
