@@ -57,7 +57,7 @@ def grade_all(
             if isinstance(submission, Refused):
                 outcome = submission
             else:
-                outcome = grade(submission, seed=seed, watch=watch, at_once=1)
+                outcome = grade(submission, seed=seed, watch=watch)
         except PagedlabError as error:
             outcome = Refused(str(submission.path), str(error))
         except Exception as error:  # a mistake of ours, or a full disk: the others are graded all the same

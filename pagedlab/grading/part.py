@@ -67,12 +67,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a part. ``example`` and ``hint`` are empty where it passed."""
+    """What became of a part. ``example`` and ``hint`` are empty where it passed. ``answered``: whether there was
+    anything to judge."""
 
     passed: bool
     property: str = ""
     example: str = ""
     hints: tuple[str, ...] = ()
+    answered: bool = True
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,10 @@ def load_part(name: str) -> Part:
     return load_exercise(str(name).partition(".")[0]).part(name)
 
 
-def ask(part: Part, objects: dict[str, Any], case: Any) -> Any:
+def ask(probe: Callable[[dict[str, Any], Any], Any], objects: dict[str, Any], case: Any) -> Any:
     """The learner's answer to one case. Raises NotPlain for one that is no plain data."""
     try:
-        return part.probe(objects, case)
+        return probe(objects, case)
     except NotPlain:
         raise
     except Exception as error:
@@ -122,7 +124,8 @@ def examine(part: Part, cases: list[Any], answers: list[Any]) -> Verdict:
     """Hold every answer against every property. The verdict names the first broken property, with its smallest
     case; where that is broken because a call raised, it names the error instead."""
     if any(map(unanswered, answers)):
-        return Verdict(False, "an answer", "there is none yet where the cell says YOUR CODE HERE", HOW_TO_ANSWER)
+        said = "there is none yet where the cell says YOUR CODE HERE"
+        return Verdict(False, "an answer", said, HOW_TO_ANSWER, answered=False)
     for prop in part.properties:
         for case, answer in zip(cases, answers, strict=True):
             try:

@@ -10,11 +10,13 @@ import linecache
 import re
 import sysconfig
 import traceback
+import unicodedata
 from pathlib import Path
 from typing import Any
 
 MAX_ITEMS = 1_000_000
 MAX_DEPTH = 50
+TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 NOTHING_YET = "nothing yet"  # what a cell gives that still is as it was shipped
 
 _NOT_THEIRS = tuple(
@@ -83,6 +85,16 @@ def show(value: Any, limit: int = 160) -> str:
     """``value`` on one short line, or what was raised in its place."""
     text = raised(value) or repr(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """``text`` with "�" for what would steer a terminal or a table, cannot be encoded, or turns the line around."""
+    return "".join("�" if _steers(char) else char for char in text)
+
+
+def _steers(char: str) -> bool:
+    """Control characters, halves of surrogate pairs, ends of lines and paragraphs, changes of direction."""
+    return unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(char) in TURNS
 
 
 def raised(value: Any) -> str | None:
