@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from functools import lru_cache
 
 from pagedlab.grading.tasks.ex07.story import Puzzle, story, told
-
-_one_at_a_time = threading.Lock()  # a class is graded in several threads
+from pagedlab.grading.tasks.small_model import on_one_core, small_model
 
 
 @dataclass(frozen=True)
@@ -24,18 +22,10 @@ class Facts:
 @lru_cache(maxsize=64)
 def facts(seed: int) -> Facts:
     """Run the story one step further, on the small random model, and read the trace."""
-    import torch
-
-    with _one_at_a_time:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # a model this small is quickest on one core
-        try:
-            llm = story(seed)
-            asked = told(llm, seed)
-            before = len(llm.trace.events)
-            llm.step()
-        finally:
-            torch.set_num_threads(threads)
+    with on_one_core():
+        llm = story(seed, small_model())
+        asked, before = told(llm, seed), len(llm.trace.events)
+        llm.step()
     events = llm.trace.events[before:]
     hits = next(list(e.block_ids) for e in events if e.kind == "prefix_looked_up" and e.request_id == "Z")
     new = next(list(e.block_ids) for e in events if e.kind == "blocks_allocated" and e.request_id == "Z")

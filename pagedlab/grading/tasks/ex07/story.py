@@ -9,6 +9,8 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+from pagedlab.grading.tasks.small_model import on_one_core, small_model
+
 TEXT = (
     "You are a careful librarian. Answer in one short sentence, name the shelf, and never guess. "
     "When a reader gives a book back, leave it on the table for a while; perhaps somebody asks for it again."
@@ -85,7 +87,8 @@ def _queue(llm: Any) -> list[Any]:
 
 def puzzle(seed: int) -> Puzzle:
     """The puzzle of a seed, from the small random model's run up to its moment. ``print`` it."""
-    return told(story(seed), seed)
+    with on_one_core():
+        return told(story(seed, small_model()), seed)
 
 
 def told(llm: Any, seed: int) -> Puzzle:
