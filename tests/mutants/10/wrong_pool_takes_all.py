@@ -3,4 +3,4 @@
 
 # part 10.1
 owner = {letter: "pool" for letter in "abcdefghijklm"}
-owner["c"] = owner["h"] = "scheduler"
+owner["k"] = owner["m"] = "scheduler"

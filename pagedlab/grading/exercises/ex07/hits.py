@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, same, show
-from pagedlab.kv import KVCacheBlock
+from pagedlab.grading.plain import is_ints, same, show
+from pagedlab.grading.tasks.ex07 import probes
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
@@ -26,21 +25,6 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     cases.insert(1, {"block_size": 4, "num_tokens": 8, "full": 2, "cached": {"0": 7, "1": 3}})
     cases.insert(2, {"block_size": 4, "num_tokens": 14, "full": 3, "cached": {"0": 7, "2": 3}})
     return cases
-
-
-def _name(i: int) -> bytes:
-    return f"name of block {i}".encode()
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    blocks = {_name(int(i)): KVCacheBlock(block_id) for i, block_id in case["cached"].items()}
-    names = [_name(i) for i in range(case["full"])]
-
-    def ask() -> list[int]:
-        found = objects["longest_hit"](names, case["num_tokens"], case["block_size"], blocks.get)
-        return [block.block_id for block in found]
-
-    return {"found": attempt(ask)}
 
 
 def _right(case: dict, limit: int) -> list[int]:
@@ -83,7 +67,7 @@ HITS = Part(
     2,
     ("longest_hit",),
     _cases,
-    _probe,
+    probes.hits,
     (
         Property(
             "longest_hit returns a list of blocks",

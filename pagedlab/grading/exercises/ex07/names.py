@@ -7,7 +7,8 @@ from itertools import combinations
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, raised, show
+from pagedlab.grading.plain import raised, show
+from pagedlab.grading.tasks.ex07 import probes
 from pagedlab.kv import extend_block_hashes
 from pagedlab.kv.prefix import first_parent
 
@@ -35,15 +36,6 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     # Tokens whose digits, one behind the other, are the same.
     cases.insert(0, {"block_size": 2, "prompts": [[[1, 11, 5, 6], ""], [[11, 1, 5, 6], ""], [[1, 11, 56, 7], ""]]})
     return cases
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    def names(tokens: list[int], salt: str) -> Any:
-        given = {"salt": salt} if salt else {}
-        made = objects["block_hashes"](list(tokens), case["block_size"], **given)
-        return [name.hex() if type(name) is bytes else {"type": type(name).__name__} for name in made]
-
-    return {"names": [attempt(names, tokens, salt) for tokens, salt in case["prompts"]]}
 
 
 def _call(case: dict, i: int) -> str:
@@ -115,7 +107,7 @@ NAMES = Part(
     2,
     ("block_hashes",),
     _cases,
-    _probe,
+    probes.names,
     (
         Property(
             "block_hashes returns a list of bytes",

@@ -6,7 +6,9 @@ import random
 from typing import Any
 
 from pagedlab.grading.part import OfErrors, Part, Property
-from pagedlab.grading.plain import NOTHING_YET, attempt, failed, raised, same, show
+from pagedlab.grading.plain import raised, same, show
+from pagedlab.grading.tasks.ex07 import probes
+from pagedlab.grading.tasks.ex07.pool import do, play
 from pagedlab.kv import BlockPool
 
 
@@ -46,7 +48,7 @@ def _random_case(rng: random.Random, num_blocks: int, length: int) -> dict:
         if not operation or (operation[0] == "name" and len(operation[1]) != len(operation[2])):
             continue
         operations.append(operation)
-        result = _do(pool, operation)
+        result = do(pool, operation)
         if operation[0] == "new":
             tables.append(result)
         elif operation[0] == "touch":
@@ -54,58 +56,6 @@ def _random_case(rng: random.Random, num_blocks: int, length: int) -> dict:
         elif operation[0] == "free":
             tables.remove(operation[1][::-1])
     return {"num_blocks": num_blocks, "operations": operations}
-
-
-def _do(pool: Any, operation: list) -> Any:
-    name, what = operation[:2]
-    if name == "new":
-        return [block.block_id for block in pool.get_new_blocks(what)]
-    blocks = [pool.blocks[i] for i in what]
-    if name == "name":
-        pool.cache_full_blocks(blocks, [letter.encode() for letter in operation[2]], 0, len(blocks))
-    elif name == "touch":
-        pool.touch(blocks)
-    else:
-        pool.free_blocks(blocks)
-    return None
-
-
-def play(make: Any, case: dict) -> Any:
-    """After each operation: its result, and for every block its owners and its name; the free queue; what is found."""
-    try:
-        pool = make(case["num_blocks"])
-    except Exception as error:
-        return failed(error)
-    letters = [letter for operation in case["operations"] for letter in "".join(operation[2:])]
-    steps = []
-    for operation in case["operations"]:
-        try:
-            result = _do(pool, operation)
-        except NotImplementedError:
-            return {"raised": NOTHING_YET}
-        except ValueError:
-            result = "ValueError"
-        except Exception as error:
-            result = failed(error)
-        steps.append(
-            {
-                "result": attempt(lambda value=result: value),
-                "owners": attempt(lambda: [block.ref_cnt for block in pool.blocks]),
-                "names": attempt(lambda: [(block.block_hash or b"").decode() for block in pool.blocks]),
-                "free": attempt(lambda: [block.block_id for block in pool.free_block_queue.get_all_free_blocks()]),
-                "found": attempt(lambda: [_id(pool.get_cached_block(letter.encode())) for letter in letters]),
-            }
-        )
-    return steps
-
-
-def _id(block: Any) -> int | None:
-    return None if block is None else block.block_id
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    steps = play(objects["BlockPool"], case)
-    return steps if raised(steps) else {"steps": steps}
 
 
 def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
@@ -150,7 +100,7 @@ POOL = Part(
     3,
     ("BlockPool",),
     _cases,
-    _probe,
+    probes.pool,
     (
         Property("a pool is made with BlockPool(num_gpu_blocks)", _only("made"), ("Leave __init__ as it is.",)),
         Property(

@@ -6,47 +6,12 @@ import random
 from typing import Any
 
 from pagedlab.grading.part import OfErrors, Part, Property
-from pagedlab.grading.plain import NOTHING_YET, attempt, failed, is_int, raised, same, show
-from pagedlab.kv import FreeKVCacheBlockQueue, KVCacheBlock
+from pagedlab.grading.plain import is_int, raised, same, show
+from pagedlab.grading.tasks.ex07 import probes
+from pagedlab.grading.tasks.ex07.queue import play
+from pagedlab.kv import FreeKVCacheBlockQueue
 
-LONG, FEW_LOOKS, ENDLESS = 400, 16, 200_000
-
-
-class CountedBlock(KVCacheBlock):
-    """A block that counts how often somebody follows its links or compares it, and stops one who goes in circles."""
-
-    looks = 0
-
-    @classmethod
-    def look(cls) -> None:
-        cls.looks += 1
-        if cls.looks > ENDLESS:
-            raise RuntimeError("the links go round in a circle")
-
-    @property
-    def prev_free_block(self) -> KVCacheBlock | None:
-        self.look()
-        return self._before
-
-    @prev_free_block.setter
-    def prev_free_block(self, block: KVCacheBlock | None) -> None:
-        self._before = block
-
-    @property
-    def next_free_block(self) -> KVCacheBlock | None:
-        self.look()
-        return self._after
-
-    @next_free_block.setter
-    def next_free_block(self, block: KVCacheBlock | None) -> None:
-        self._after = block
-
-    def __eq__(self, other: object) -> bool:
-        self.look()
-        return self is other
-
-    __hash__ = KVCacheBlock.__hash__
-
+LONG, FEW_LOOKS = 400, 16
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     cases = [
@@ -80,39 +45,6 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         cases.append(case)
     cases.append({"num_blocks": LONG, "operations": [["remove", rng.randint(150, 250)] for _ in range(2)]})
     return cases
-
-
-def play(make: Any, case: dict) -> Any:
-    """After each operation: its result, the queue, how many it says there are, and how often blocks were looked at."""
-    blocks = [CountedBlock(i) for i in range(case["num_blocks"])]
-    CountedBlock.looks = 0
-    try:
-        queue = make(list(blocks))
-    except Exception as error:
-        return failed(error)
-    steps = []
-    for name, what in case["operations"]:
-        CountedBlock.looks = 0
-        given = what if name == "popleft_n" else blocks[what] if name == "remove" else [blocks[i] for i in what]
-        try:
-            result = getattr(queue, name)(given)
-            result = attempt(lambda taken=result: [block.block_id for block in taken]) if name == "popleft_n" else None
-        except ValueError:
-            result = "ValueError"
-        except NotImplementedError:
-            return {"raised": NOTHING_YET}
-        except Exception as error:
-            result = failed(error)
-        looks, CountedBlock.looks = CountedBlock.looks, 0
-        queued = attempt(lambda: [block.block_id for block in queue.get_all_free_blocks()])
-        count = attempt(lambda: queue.num_free_blocks)
-        steps.append({"result": result, "queue": queued, "count": count, "looks": looks})
-    return steps
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    steps = play(objects["FreeQueue"], case)
-    return steps if raised(steps) else {"steps": steps}
 
 
 def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
@@ -156,7 +88,7 @@ QUEUE = Part(
     3,
     ("FreeQueue",),
     _cases,
-    _probe,
+    probes.queue,
     (
         Property(
             "a queue is made of the blocks that it is given",

@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, show
+from pagedlab.grading.plain import is_ints, show
+from pagedlab.grading.tasks.ex08 import probes
 
 SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 MARGIN = Fraction(1, 30)  # cases in which both take about the same time say nothing about a formula
@@ -61,11 +62,6 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     return cases
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    given = case["num_tokens"], list(case["sizes"]), dict(case["machine"])
-    return {"sizes": attempt(objects["swap_pays"], *given)}
-
-
 def _told(case: dict, answer: dict) -> str:
     m = case["machine"]
     text = ", ".join(f"{name} {value:.3g}" for name, value in m.items())
@@ -107,7 +103,7 @@ CHOICE = Part(
     1,
     ("swap_pays",),
     _cases,
-    _probe,
+    probes.choice,
     (
         Property("swap_pays returns a list of block sizes", _shape, ("Those of sizes at which swapping is quicker.",)),
         Property(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_int, same, show
+from pagedlab.grading.plain import is_int, same, show
+from pagedlab.grading.tasks.ex08 import probes
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
@@ -35,14 +35,6 @@ def recompute_tokens(case: dict) -> int:
     leading = (case["kept"] + [False]).index(False)
     found = min(leading, (case["num_tokens"] - 1) // case["block_size"])
     return case["num_tokens"] - found * case["block_size"]
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    sizes = case["num_tokens"], case["block_size"]
-    return {
-        "swap": attempt(objects["swap_bytes"], *sizes, case["bytes"]),
-        "recompute": attempt(objects["recompute_tokens"], *sizes, list(case["kept"])),
-    }
 
 
 def _told(case: dict, answer: dict, what: str) -> str:
@@ -87,7 +79,7 @@ PRICE = Part(
     2,
     ("swap_bytes", "recompute_tokens"),
     _cases,
-    _probe,
+    probes.price,
     (
         Property("both give a whole number", _numbers, ("// divides whole numbers. A float is another thing.",)),
         Property(

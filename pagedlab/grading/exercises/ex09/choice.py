@@ -7,9 +7,11 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from pagedlab.grading.exercises.ex09.served import served
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, raised, show
+from pagedlab.grading.plain import raised, show
+from pagedlab.grading.tasks.ex09 import probes
+from pagedlab.grading.tasks.ex09.probes import found
+from pagedlab.grading.tasks.ex09.served import served
 
 Table = list[list[dict | None]]  # [utilization][max_num_seqs]: what a run gives, None where the engine does not come up
 
@@ -83,23 +85,6 @@ def _keeps_promises(rows: Table) -> bool:
     )
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    runs = []
-
-    def run(utilization: float, max_num_seqs: int) -> dict | None:
-        runs.append((utilization, max_num_seqs))
-        found = _found(case, [utilization, max_num_seqs])
-        return dict(found) if found else None
-
-    arguments = list(case["utilizations"]), list(case["limits"]), case["target"], run
-    return {"choice": attempt(objects["choose"], *arguments), "runs": len(runs)}
-
-
-def _found(case: dict, choice: list) -> dict | None:
-    utilization, limit = choice
-    return case["table"][case["utilizations"].index(utilization)][case["limits"].index(limit)]
-
-
 def _of(wrong: Callable[[dict, Any], str | None]) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
         said = wrong(case, answer)
@@ -122,7 +107,7 @@ def _shape(case: dict, answer: dict) -> str | None:
 
 def _comes_up(case: dict, answer: dict) -> str | None:
     choice = answer["choice"]
-    if choice is None or _found(case, choice):
+    if choice is None or found(case, choice):
         return None
     return f"you chose {tuple(choice)}, and run{tuple(choice)} is None"
 
@@ -131,18 +116,18 @@ def _meets(case: dict, answer: dict) -> str | None:
     choice = answer["choice"]
     if choice is None:
         return None if fewest(case) is None else "you found none, and there is one"
-    found = _found(case, choice)
-    return None if found["at_once"] >= case["target"] else f"you chose {tuple(choice)}, which gives {found}"
+    ran = found(case, choice)
+    return None if ran["at_once"] >= case["target"] else f"you chose {tuple(choice)}, which gives {ran}"
 
 
 def _fewest(case: dict, answer: dict) -> str | None:
     choice = answer["choice"]
     if choice is None:
         return None
-    found = _found(case, choice)
-    if found["preemptions"] == fewest(case):
+    ran = found(case, choice)
+    if ran["preemptions"] == fewest(case):
         return None
-    return f"you chose {tuple(choice)}, which gives {found}; another setting meets the target with fewer"
+    return f"you chose {tuple(choice)}, which gives {ran}; another setting meets the target with fewer"
 
 
 def _runs(case: dict, answer: dict) -> str | None:
@@ -157,7 +142,7 @@ CHOICE = Part(
     2,
     ("choose",),
     _cases,
-    _probe,
+    probes.choice,
     (
         Property(
             "choose returns one of the utilizations with one of the limits, or None",

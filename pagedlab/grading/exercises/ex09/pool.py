@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_int, raised, show
+from pagedlab.grading.plain import is_int, raised, show
+from pagedlab.grading.tasks.ex09 import probes
+from pagedlab.grading.tasks.ex09.probes import NAMES
 
 OUT_OF_MEMORY, NO_ROOM = "out of memory", "no room"
-NAMES = ("card", "free", "utilization", "weights", "activations", "other", "block")
 EXACT = (25, 50, 75, 100)  # hundredths that a float holds exactly
 
 
@@ -50,10 +51,6 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     return [dict(zip(NAMES, case, strict=True)) for case in told]
 
 
-def _probe(objects: dict[str, Any], case: dict) -> Any:
-    return attempt(objects["pool_blocks"], *(case[name] for name in NAMES))
-
-
 def _of(wrong: Callable[[Any, int | str], bool]) -> Any:
     def broken(case: dict, answer: Any) -> str | None:
         if not wrong(answer, right(case)):
@@ -73,7 +70,7 @@ POOL = Part(
     2,
     ("pool_blocks",),
     _cases,
-    _probe,
+    probes.pool,
     (
         Property(
             'pool_blocks returns a plain int, "out of memory" or "no room"',

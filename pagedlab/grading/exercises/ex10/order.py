@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from pagedlab.grading.exercises.ex10.facts import Facts, facts
 from pagedlab.grading.exercises.ex10.owners import one_case
-from pagedlab.grading.exercises.ex10.story import SCHEDULER, Facts, facts
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, show
-
-
-def _probe(objects: dict[str, Any], case: dict) -> Any:
-    return attempt(lambda: objects["order"])
+from pagedlab.grading.plain import show
+from pagedlab.grading.tasks.ex10.story import SCHEDULER
+from pagedlab.grading.tasks.values import values
 
 
 def _of(wrong: Any) -> Any:
     def broken(case: dict, answer: Any) -> str | None:
-        return wrong(answer, facts(case["seed"]))
+        return wrong(answer["order"], facts(case["seed"]))
 
     return broken
 
@@ -49,7 +47,7 @@ ORDER = Part(
     2,
     ("order",),
     one_case,
-    _probe,
+    values,
     (
         Property(
             "order is a list of all letters, each once",

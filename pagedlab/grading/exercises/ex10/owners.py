@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pagedlab.grading.exercises.ex10.story import MANAGER, POOL, SCHEDULER, Facts, facts
+from pagedlab.grading.exercises.ex10.facts import Facts, facts
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, show
+from pagedlab.grading.plain import show
+from pagedlab.grading.tasks.ex10.story import MANAGER, POOL, SCHEDULER
+from pagedlab.grading.tasks.values import values
 
 WHO = (SCHEDULER, MANAGER, POOL)
 
@@ -16,13 +18,9 @@ def one_case(rng: random.Random, seed: int) -> list[dict]:
     return [{"seed": seed}]
 
 
-def _probe(objects: dict[str, Any], case: dict) -> Any:
-    return attempt(lambda: objects["owner"])
-
-
 def _of(wrong: Any) -> Any:
     def broken(case: dict, answer: Any) -> str | None:
-        return wrong(answer, facts(case["seed"]))
+        return wrong(answer["owner"], facts(case["seed"]))
 
     return broken
 
@@ -53,7 +51,7 @@ OWNERS = Part(
     2,
     ("owner",),
     one_case,
-    _probe,
+    values,
     (
         Property(
             'owner says "scheduler", "manager" or "pool" for every letter',

@@ -6,7 +6,8 @@ import random
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, raised, show
+from pagedlab.grading.plain import is_ints, raised, show
+from pagedlab.grading.tasks.ex10 import probes
 
 
 def _pool(case: dict) -> Any:
@@ -71,16 +72,6 @@ def _case(rng: random.Random, num_blocks: int) -> dict:
     }
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    counts = dict(enumerate(case["ref_cnt"]))
-    return {
-        "after_free": attempt(
-            objects["after_free"], list(case["queue"]), list(case["table"]), counts, set(case["hashed"])
-        ),
-        "after_hit": attempt(objects["after_hit"], list(case["queue"]), list(case["hits"]), case["num_new"]),
-    }
-
-
 def _call(case: dict, name: str) -> str:
     if name == "after_hit":
         return f"after_hit({case['queue']}, {case['hits']}, {case['num_new']})"
@@ -112,7 +103,7 @@ QUEUE = Part(
     2,
     ("after_free", "after_hit"),
     _cases,
-    _probe,
+    probes.queue,
     (
         Property("after_free returns a list of block numbers", _of("after_free", _no_list), ("The head comes first.",)),
         Property(

@@ -6,7 +6,8 @@ import random
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_int, raised, show
+from pagedlab.grading.plain import is_int, raised, show
+from pagedlab.grading.tasks.ex11 import probes
 
 
 def at_once(size: int, lengths: list[int], num_slots: int) -> int:
@@ -52,11 +53,6 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     ]
 
 
-def _probe(objects: dict[str, Any], case: dict) -> Any:
-    arguments = list(case["sizes"]), list(case["lengths"]), case["num_slots"], case["max_entries"]
-    return attempt(objects["best_block_size"], *arguments)
-
-
 def _call(case: dict) -> str:
     return f"best_block_size({case['sizes']}, {case['lengths']}, {case['num_slots']}, {case['max_entries']})"
 
@@ -78,7 +74,7 @@ BEST = Part(
     2,
     ("best_block_size",),
     _cases,
-    _probe,
+    probes.best,
     (
         Property(
             "best_block_size returns one of the sizes",

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, raised, show
+from pagedlab.grading.plain import is_ints, raised, show
+from pagedlab.grading.tasks.ex11 import probes
 
 SIZES = (1, 4, 16, 2, 8, 32, 64, 3)
 
@@ -29,11 +30,6 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     return cases
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    lengths = list(case["lengths"])
-    return {"costs": attempt(objects["costs"], lengths, case["block_size"], case["common"])}
-
-
 def _of(wrong: Callable[[Any, list[int]], bool]) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
         if not wrong(answer["costs"], right(case)):
@@ -49,7 +45,7 @@ COSTS = Part(
     1,
     ("costs",),
     _cases,
-    _probe,
+    probes.costs,
     (
         Property(
             "costs returns three plain ints",

@@ -6,9 +6,11 @@ import copy
 import random
 from typing import Any
 
-from pagedlab.grading.exercises.ex12.moment import as_state, changed, honest_moments, small
+from pagedlab.grading.exercises.ex12.moment import changed, honest_moments, small
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, raised, same, show
+from pagedlab.grading.plain import is_ints, raised, same, show
+from pagedlab.grading.tasks.ex12 import probes
+from pagedlab.grading.tasks.ex12.probes import as_state
 from pagedlab.trace.invariants import bookkeeping, idle
 
 
@@ -47,10 +49,6 @@ def _spoilt(rng: random.Random, moment: dict, which: int) -> dict:
             name = rng.choice(list(moment["tables"]))
             moment["requests"][name][2] = rng.choice(("waiting", "preempted", "finished"))
     return moment
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {"blocks": attempt(objects["wrong_blocks"], as_state(case))}
 
 
 def _right(case: dict) -> dict[int, str]:
@@ -101,7 +99,7 @@ BOOKS = Part(
     2,
     ("wrong_blocks",),
     _cases,
-    _probe,
+    probes.books,
     (
         Property("wrong_blocks returns a list of block numbers", _shape, ("Plain numbers, for example [3, 7].",)),
         Property(

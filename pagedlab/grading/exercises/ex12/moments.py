@@ -6,9 +6,11 @@ import copy
 import random
 from typing import Any
 
-from pagedlab.grading.exercises.ex12.moment import as_state, changed, honest_moments, small
+from pagedlab.grading.exercises.ex12.moment import changed, honest_moments, small
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, show
+from pagedlab.grading.plain import is_ints, show
+from pagedlab.grading.tasks.ex12 import probes
+from pagedlab.grading.tasks.ex12.probes import as_state
 from pagedlab.trace.invariants import misreads, names
 
 
@@ -40,13 +42,6 @@ def _spoilt(rng: random.Random, moment: dict) -> dict:
         wrong = [None, [slot[0], slot[1] + 1, slot[2]], ["X", slot[1], slot[2] + 1]]
         moment["slots"][block][offset] = rng.choice(wrong)
     return moment
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {
-        "reads": attempt(objects["misreads"], as_state(case)),
-        "names": attempt(objects["false_names"], as_state(case)),
-    }
 
 
 def _reads(case: dict) -> set[tuple[str, int]]:
@@ -121,7 +116,7 @@ CONTENTS = Part(
     2,
     ("misreads", "false_names"),
     _cases,
-    _probe,
+    probes.contents,
     (
         Property(
             "misreads returns pairs (request, logical block), false_names block numbers",

@@ -7,7 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, raised, show
+from pagedlab.grading.plain import is_ints, raised, show
+from pagedlab.grading.tasks.ex12 import probes
+from pagedlab.grading.tasks.ex12.probes import follow
 from pagedlab.trace import MemoryState
 from pagedlab.trace.events import from_dict, to_dict
 from pagedlab.trace.invariants import breaks
@@ -28,21 +30,6 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     return cases
 
 
-def _follow(case: dict, ask: Any) -> list[int]:
-    """The indices of the events to which ``ask(state before, event)`` says yes."""
-    state, found = MemoryState.of(case["config"]), []
-    for i, data in enumerate(case["events"]):
-        event = from_dict(data)
-        if ask(state, event):
-            found.append(i)
-        state.apply(event)
-    return found
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {"alarms": attempt(_follow, case, lambda state, event: bool(objects["suspicious"](state, event)))}
-
-
 def _right(case: dict) -> list[int]:
     return _known(case["config"]["num_blocks"], case["config"]["era"], repr(case["events"]))
 
@@ -52,7 +39,7 @@ def _known(num_blocks: int, era: str, events: str) -> list[int]:
     import ast
 
     config = {"num_blocks": num_blocks, "block_size": 4, "era": era}
-    return _follow({"config": config, "events": ast.literal_eval(events)}, breaks)
+    return follow({"config": config, "events": ast.literal_eval(events)}, breaks)
 
 
 def _shape(case: dict, answer: dict) -> str | None:
@@ -113,7 +100,7 @@ MOVES = Part(
     2,
     ("suspicious",),
     _cases,
-    _probe,
+    probes.moves,
     (
         Property(
             "suspicious(state, event) can be asked about every event",

@@ -6,10 +6,10 @@ Block numbers come from the seed and not from the model, so the small random one
 from __future__ import annotations
 
 import random
-import threading
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
+
+from pagedlab.grading.tasks.small_model import on_one_core, small_model
 
 TEXT = (
     "You are a careful librarian. Answer in one short sentence, name the shelf, and never guess. "
@@ -21,7 +21,6 @@ OTHERS = (
     "Seven mountains stand around the lake, and on each of them a fire was lit when the winter ended.",
 )
 BLOCK_SIZE = 4
-_one_at_a_time = threading.Lock()  # a class is graded in several threads
 
 
 @dataclass(frozen=True)
@@ -87,46 +86,21 @@ def _queue(llm: Any) -> list[Any]:
 
 
 def puzzle(seed: int) -> Puzzle:
-    """The puzzle of a seed. ``print`` it."""
-    return facts(seed).puzzle
+    """The puzzle of a seed, from the small random model's run up to its moment. ``print`` it."""
+    with on_one_core():
+        return told(story(seed, small_model()), seed)
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What happened when Z was admitted."""
-
-    puzzle: Puzzle
-    hits: list[int]
-    new_blocks: list[int]
-    forgotten: list[int]
-
-
-@lru_cache(maxsize=64)
-def facts(seed: int) -> Facts:
-    """Run the story one step further, on the small random model, and read the trace."""
-    import torch
-
-    with _one_at_a_time:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # a model this small is quickest on one core
-        try:
-            llm = story(seed)
-            queue = _queue(llm)
-            told = Puzzle(
-                seed,
-                [block.block_id for block in queue],
-                _holds(llm, [block.block_id for block in queue if block.block_hash is not None]),
-                llm.requests["Z"].num_prompt_tokens,
-                _num_shared(llm),
-            )
-            before = len(llm.trace.events)
-            llm.step()
-        finally:
-            torch.set_num_threads(threads)
-    events = llm.trace.events[before:]
-    hits = next(list(e.block_ids) for e in events if e.kind == "prefix_looked_up" and e.request_id == "Z")
-    new = next(list(e.block_ids) for e in events if e.kind == "blocks_allocated" and e.request_id == "Z")
-    return Facts(told, hits, new, [e.block_id for e in events if e.kind == "block_evicted"])
+def told(llm: Any, seed: int) -> Puzzle:
+    """The puzzle as a run of the story tells it, at its moment."""
+    queue = _queue(llm)
+    return Puzzle(
+        seed,
+        [block.block_id for block in queue],
+        _holds(llm, [block.block_id for block in queue if block.block_hash is not None]),
+        llm.requests["Z"].num_prompt_tokens,
+        _num_shared(llm),
+    )
 
 
 def _holds(llm: Any, named: list[int]) -> dict[int, str]:

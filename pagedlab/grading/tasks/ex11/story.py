@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import threading
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 TEXT = (
@@ -14,7 +12,6 @@ TEXT = (
     "size long ago and never came back to the question, because the answer was good enough for everybody."
 )
 SIZES, NUM_SLOTS = (2, 16, 64), 256
-_one_at_a_time = threading.Lock()  # a class is graded in several threads
 
 
 @dataclass(frozen=True)
@@ -65,39 +62,4 @@ def story(seed: int, block_size: int, model: Any = "tiny-random", **parts: Any) 
 
 def puzzle(seed: int) -> Puzzle:
     """The puzzle of a seed. ``print`` it."""
-    return facts(seed).puzzle
-
-
-@dataclass(frozen=True)
-class Facts:
-    """The answers, from real runs: how many requests run after the first step, and how many slots they hold that
-    have no token, at each block size."""
-
-    puzzle: Puzzle
-    running: list[int]
-    empty: list[int]
-
-
-@lru_cache(maxsize=64)
-def facts(seed: int) -> Facts:
-    """Run the three first steps on the small random model: what memory does does not depend on the model."""
-    import torch
-
-    from pagedlab.trace import replay
-
-    running, empty = [], []
-    with _one_at_a_time:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # a model this small is quickest on one core
-        try:
-            for size in SIZES:
-                llm = story(seed, size)
-                llm.step()
-                state = replay(llm.trace)
-                held = [name for name, table in state.tables.items() if table]
-                running.append(len(held))
-                slots = size * sum(len(state.tables[name]) for name in held)
-                empty.append(slots - sum(state.requests[name].num_computed_tokens for name in held))
-        finally:
-            torch.set_num_threads(threads)
-    return Facts(Puzzle(seed, lengths(seed)), running, empty)
+    return Puzzle(seed, lengths(seed))

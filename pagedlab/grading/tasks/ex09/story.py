@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from pagedlab.grading.exercises.ex09.served import served
+from pagedlab.grading.tasks.ex09.served import served
+from pagedlab.grading.tasks.small_model import on_one_core, small_model
 
 BLOCK_SIZE, COMMON, ANSWER = 4, 8, 6
 NAMES = "ABCDE"
@@ -22,8 +22,6 @@ CHANGES: tuple[dict[str, Any], ...] = (
     {"enable_prefix_caching": True},
 )
 TOKENS_A_STEP = 96
-_one_at_a_time = threading.Lock()  # a class is graded in several threads
-_weights: list[Any] = []  # of the small model, loaded once
 
 
 @dataclass(frozen=True)
@@ -52,15 +50,8 @@ class Puzzle:
 def story(seed: int, setting: int, **parts: Any) -> Any:
     """A recording engine under setting 1 to 4, on the small random model and a card of a few MiB; the prompts have
     arrived, and no step was made. ``parts``: replacements, as ``LLM`` takes them."""
-    return _engine(facts(seed).puzzle.prompts, facts(seed).card, setting, **parts)
-
-
-def _weights_once() -> Any:
-    from pagedlab.engine import LLM
-
-    if not _weights:
-        _weights.append(LLM("tiny-random", device="cpu", num_gpu_blocks_override=2))
-    return _weights[0]
+    prompts, num_blocks = _prompts(seed)
+    return _engine(prompts, _card_with(num_blocks), setting, **parts)
 
 
 def _empty(card: int, setting: int, **parts: Any) -> Any:
@@ -68,7 +59,7 @@ def _empty(card: int, setting: int, **parts: Any) -> Any:
 
     knobs = BASE | CHANGES[setting - 1]
     sizes = {"block_size": BLOCK_SIZE, "device_memory": card, "max_num_batched_tokens": TOKENS_A_STEP}
-    return LLM(_weights_once(), record=True, **sizes, **knobs, **parts)
+    return LLM(small_model(), record=True, **sizes, **knobs, **parts)
 
 
 def _engine(prompts: list[int], card: int, setting: int, **parts: Any) -> Any:
@@ -85,20 +76,16 @@ def _engine(prompts: list[int], card: int, setting: int, **parts: Any) -> Any:
 
 def puzzle(seed: int) -> Puzzle:
     """The puzzle of a seed. ``print`` it."""
-    return facts(seed).puzzle
+    with on_one_core():
+        return told([story(seed, setting) for setting in range(1, len(CHANGES) + 1)], seed)
 
 
-@dataclass(frozen=True)
-class Facts:
-    """The answers, from real runs: how many requests run after the first step, and how many preemptions there are
-    until all are done, under each setting. ``card``: its memory in bytes."""
-
-    puzzle: Puzzle
-    running: list[int]
-    preemptions: list[int]
-    card: int
+def told(engines: list[Any], seed: int) -> Puzzle:
+    """The puzzle as the engines of the four settings tell it."""
+    return Puzzle(seed, _prompts(seed)[0], [llm.num_blocks - 1 for llm in engines])
 
 
+@lru_cache(maxsize=64)
 def _card_with(num_blocks: int) -> int:
     """Bytes of a card whose pool has so many blocks at the lower utilization, and the null block."""
     budget = _empty(64 << 20, 1).pool_budget
@@ -106,6 +93,7 @@ def _card_with(num_blocks: int) -> int:
     return int((needed + (num_blocks + 1.5) * budget.bytes_per_block) / LOW)
 
 
+@lru_cache(maxsize=64)
 def _prompts(seed: int) -> tuple[list[int], int]:
     """Lengths and a pool with which the first setting throws somebody out, but not often, and the second one nobody."""
     rng = random.Random(f"09 {seed}")
@@ -115,28 +103,3 @@ def _prompts(seed: int) -> tuple[list[int], int]:
         wide, narrow = (served(load, num_blocks, BLOCK_SIZE, limit) for limit in (8, 2))
         if wide and 1 <= wide["preemptions"] <= 2 and narrow["preemptions"] == 0:
             return prompts, num_blocks
-
-
-@lru_cache(maxsize=64)
-def facts(seed: int) -> Facts:
-    """Run the four settings on the small random model: what memory does does not depend on the model."""
-    import torch
-
-    with _one_at_a_time:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # a model this small is quickest on one core
-        try:
-            prompts, num_blocks = _prompts(seed)
-            card = _card_with(num_blocks)
-            pools, running, preemptions = [], [], []
-            for setting in range(1, len(CHANGES) + 1):
-                llm = _engine(prompts, card, setting)
-                pools.append(llm.num_blocks - 1)
-                llm.step()
-                running.append(len(llm.tables))
-                while llm.has_unfinished_requests():
-                    llm.step()
-                preemptions.append(sum(e.kind == "request_preempted" for e in llm.trace.events))
-        finally:
-            torch.set_num_threads(threads)
-    return Facts(Puzzle(seed, prompts, pools), running, preemptions, card)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-import threading
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
+
+from pagedlab.grading.tasks.small_model import on_one_core, small_model
 
 BLOCK_SIZE, NUM_BLOCKS = 4, 24
 SCHEDULER, MANAGER, POOL = "scheduler", "manager", "pool"
-_one_at_a_time = threading.Lock()  # a class is graded in several threads
 
 
 @dataclass
@@ -23,23 +23,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Puzzle:
-    """What a learner is told: who runs and who waits before the step, and its calls under letters, in no order."""
+    """What a learner is told: who runs and who waits before the step, and its calls under letters, in
+    the order of the alphabet."""
 
     before: tuple[str, ...]
     calls: dict[str, str]  # letter -> text
 
     def __str__(self) -> str:
         return "\n".join([*self.before, "", *(f"{letter}  {text}" for letter, text in self.calls.items())])
-
-
-@dataclass(frozen=True)
-class Facts:
-    """The answers: each letter's owner, and the letters in the order in which the calls began. Where two calls read the
-    same, either may stand for the other."""
-
-    puzzle: Puzzle
-    owners: dict[str, str]
-    order: list[str]
 
 
 def story(seed: int, model: Any = "tiny-random", **parts: Any) -> Any:
@@ -128,34 +119,19 @@ def calls_of_a_step(llm: Any) -> list[Call]:
 
 def puzzle(seed: int) -> Puzzle:
     """The puzzle of a seed. ``print`` it."""
-    return facts(seed).puzzle
+    with on_one_core():
+        llm = story(seed, small_model())
+        return told(before(llm), calls_of_a_step(llm))
 
 
-@lru_cache(maxsize=64)
-def facts(seed: int) -> Facts:
-    """Run the step on the small random model: what the three classes do does not depend on the model."""
-    import torch
-
-    with _one_at_a_time:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # a model this small is quickest on one core
-        try:
-            llm = story(seed)
-            before = _before(llm)
-            calls = calls_of_a_step(llm)
-        finally:
-            torch.set_num_threads(threads)
-    letters = "abcdefghijklmnopqrstuvwxyz"[: len(calls)]
-    shuffled = random.Random(f"10 {seed} order").sample(range(len(calls)), len(calls))
-    at = dict(zip(letters, shuffled, strict=True))
-    return Facts(
-        Puzzle(before, {letter: calls[i].text for letter, i in at.items()}),
-        {letter: calls[i].owner for letter, i in at.items()},
-        sorted(letters, key=at.__getitem__),
-    )
+def told(moment: tuple[str, ...], calls: list[Call]) -> Puzzle:
+    """The puzzle of a step. Its calls stand in the order of the alphabet, which says nothing about theirs."""
+    texts = sorted(call.text for call in calls)
+    return Puzzle(moment, dict(zip("abcdefghijklmnopqrstuvwxyz", texts, strict=False)))
 
 
-def _before(llm: Any) -> tuple[str, ...]:
+def before(llm: Any) -> tuple[str, ...]:
+    """Who runs and who waits, in words."""
     running = [
         f"{r.request_id}: {r.num_tokens} tokens, {r.num_computed_tokens} computed, blocks "
         f"{_numbers(llm.kv_cache_manager.get_block_ids(r.request_id))}"
