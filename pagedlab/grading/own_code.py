@@ -24,7 +24,12 @@ from pagedlab.grading.part import Verdict
 
 HINT = "What the notebook imports for you may be used. What the part asks for is to be your own code."
 _POOL = ("pagedlab.kv.block_pool", "pagedlab.kv.block:FreeKVCacheBlockQueue", "pagedlab.kv.manager")
-_ATTENTION = ("pagedlab.attention", "pagedlab.kernels")
+_ATTENTION = (
+    "pagedlab.attention:paged_attention",
+    "pagedlab.attention.reference",
+    "pagedlab.attention.torch_backend",
+    "pagedlab.kernels",
+)
 # What answers each part: modules and packages of pagedlab, or one thing in a module.
 ANSWERS = {
     "01.1": ("pagedlab.kv.contiguous", "pagedlab.kv.buddy"),
@@ -32,7 +37,7 @@ ANSWERS = {
     "02.1": ("pagedlab.kv.block_table",),
     "03.1": ("pagedlab.kv.block_table",),
     "03.2": ("pagedlab.kv.block_table",),
-    "05.1": _ATTENTION,
+    "05.1": (*_ATTENTION, "pagedlab.grading.tasks.ex05.walk"),
     "05.2": _ATTENTION,
     "05.3": _ATTENTION,
     "06.1": ("pagedlab.kv.paper",),

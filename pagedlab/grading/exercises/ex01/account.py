@@ -6,7 +6,8 @@ import random
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, same, show
+from pagedlab.grading.plain import is_ints, same, show
+from pagedlab.grading.tasks.ex01 import probes
 
 NAMES = ("token", "reserved", "internal", "external", "free")
 
@@ -45,11 +46,6 @@ def right(case: dict) -> list[int]:
     return [token, needed - token, held - needed, sum(holes) * lost, sum(holes) * (not lost)]
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    regions, holes = [tuple(region) for region in case["regions"]], list(case["holes"])
-    return {"account": attempt(objects["account"], regions, holes, case["needs"])}
-
-
 def _told(case: dict, answer: dict) -> str:
     regions = [tuple(region) for region in case["regions"]]
     return f"account({regions}, {case['holes']}, {case['needs']}) gave {show(answer['account'])}"
@@ -80,7 +76,7 @@ ACCOUNT = Part(
     3,
     ("account",),
     _cases,
-    _probe,
+    probes.account,
     (
         Property(
             "account returns five whole numbers",

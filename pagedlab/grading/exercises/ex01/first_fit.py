@@ -6,7 +6,8 @@ import random
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, failed, is_int, is_ints, raised, same, show, told
+from pagedlab.grading.plain import is_int, is_ints, same, show
+from pagedlab.grading.tasks.ex01 import probes
 from pagedlab.kv.contiguous import ContiguousAllocator
 
 # What is done to a strip: ["reserve", length], or ["release", i], the region of the i-th reserve that was granted.
@@ -43,42 +44,8 @@ def _random_work(rng: random.Random, num_slots: int, count: int) -> dict:
     return {"num_slots": num_slots, "work": work}
 
 
-def _run(strip: Any, case: dict, granted_as: list[int | None] | None) -> list[dict]:
-    """Do a case's work; after each piece of it, what came back and the holes. Stops where something raised.
-
-    ``granted_as``: the starts that the reference got, by which both runs mean the same region; None is the reference.
-    """
-    answers, granted = [], []
-    for i, (what, number) in enumerate(case["work"]):
-        if what == "reserve":
-            result = attempt(lambda number=number: strip.reserve(number))
-            if (granted_as[i] if granted_as is not None else result) is not None:
-                granted.append((result, number))
-        else:
-            result = attempt(_release, strip, *granted[number])
-        holes = attempt(lambda: [list(hole) for hole in strip.holes])
-        answers.append({"result": result, "holes": holes})
-        expected = granted_as[i] if granted_as is not None else result
-        if raised(result) or not same(result, expected):
-            break  # from here on the two strips are not alike
-    return answers
-
-
-def _release(strip: Any, start: int, length: int) -> None:
-    strip.release(start, length)  # what it returns is its own business
-
-
 def _reference(case: dict) -> list[dict]:
-    return _run(ContiguousAllocator(case["num_slots"]), case, None)
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    starts = [answer["result"] for answer in _reference(case)]
-    try:
-        strip = objects["FirstFit"](case["num_slots"])
-    except Exception as error:
-        return failed(error) if isinstance(error, NotImplementedError) else {"made": told(error), "answers": []}
-    return {"made": None, "answers": _run(strip, case, starts)}
+    return probes.first_fit({"FirstFit": ContiguousAllocator}, case)["answers"]
 
 
 def _made(case: dict, answer: dict) -> str | None:
@@ -86,8 +53,8 @@ def _made(case: dict, answer: dict) -> str | None:
 
 
 def _of(wrong: Any) -> Any:
-    """Look at each piece of work beside the reference (what, number, answer, right, holes before) and tell of the first
-    one that is wrong."""
+    """Look at the first piece of work after which the strip is not like the reference's, and at those before it: what,
+    number, answer, right, holes before. From there on the two strips are not alike."""
 
     def broken(case: dict, answer: dict) -> str | None:
         holes: list = [[0, case["num_slots"]]]
@@ -98,6 +65,8 @@ def _of(wrong: Any) -> Any:
                 if what == "release":
                     did = f"a region was released{' and gave ' + show(given['result']) if given['result'] else ''}"
                 return f"{case['num_slots']} slots, free were {free}; {did}, and then holes is {show(given['holes'])}"
+            if not same(given, right):
+                return None
             holes = right["holes"]
         return None
 
@@ -140,7 +109,7 @@ FIRST_FIT = Part(
     3,
     ("FirstFit",),
     _cases,
-    _probe,
+    probes.first_fit,
     (
         Property("a strip is made with FirstFit(num_slots)", _made, ("__init__ takes the number of slots.",)),
         Property(

@@ -6,7 +6,8 @@ import random
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_int, show
+from pagedlab.grading.plain import is_int, show
+from pagedlab.grading.tasks.ex02 import probes
 
 AXES = ("layer", "k_or_v", "block", "offset", "head")
 
@@ -39,10 +40,6 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     return cases
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {"byte": attempt(objects["byte_offset"], tuple(case["strides"]), case["element_size"], *case["at"])}
-
-
 def _right(case: dict) -> int:
     return case["element_size"] * sum(i * stride for i, stride in zip(case["at"], case["strides"][:5], strict=True))
 
@@ -70,7 +67,7 @@ BYTES = Part(
     2,
     ("byte_offset",),
     _cases,
-    _probe,
+    probes.byte,
     (
         Property(
             "byte_offset returns a plain int",

@@ -5,17 +5,15 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pagedlab.grading.exercises.ex02.story import BLOCK_SIZE, NUM_BLOCKS, NUM_LAYERS, Facts, facts
+from pagedlab.grading.exercises.ex02.facts import Facts, facts
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_int, show
+from pagedlab.grading.plain import is_int, show
+from pagedlab.grading.tasks.ex02 import probes
+from pagedlab.grading.tasks.ex02.story import BLOCK_SIZE, NUM_BLOCKS, NUM_LAYERS
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     return [{"seed": seed}]
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {name: attempt(lambda value=value: value) for name, value in objects.items()}
 
 
 def _of(wrong: Any) -> Any:
@@ -76,7 +74,7 @@ PREDICTION = Part(
     2,
     ("key_begins", "value_of"),
     _cases,
-    _probe,
+    probes.prediction,
     (
         Property(
             "key_begins is a number, value_of a request and a position",

@@ -6,7 +6,8 @@ import random
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_int, is_ints, show
+from pagedlab.grading.plain import is_int, is_ints, show
+from pagedlab.grading.tasks.ex02 import probes
 from pagedlab.kv import BlockTable
 
 BLOCK_SIZES = (4, 2, 16, 3, 8, 1)
@@ -31,15 +32,6 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
             }
         )
     return cases
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    size = case["block_size"]
-    tables = {name: list(table) for name, table in case["tables"].items()}
-    return {
-        "there": [attempt(objects["translate"], list(tables["A"]), size, p) for p in case["positions"]],
-        "back": [attempt(objects["whose"], tables, size, block, offset) for block, offset in case["places"]],
-    }
 
 
 def _owner(case: dict, block: int, offset: int) -> list | None:
@@ -80,7 +72,7 @@ TRANSLATION = Part(
     2,
     ("translate", "whose"),
     _cases,
-    _probe,
+    probes.translation,
     (
         Property(
             "translate returns two plain ints",

@@ -6,7 +6,8 @@ import random
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, same, show
+from pagedlab.grading.plain import is_ints, same, show
+from pagedlab.grading.tasks.ex04 import probes
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
@@ -45,11 +46,6 @@ def right(case: dict) -> list[int]:
     return [count, free]
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    asked = (list(case["prompts"]), case["free_blocks"], case["block_size"], case["places"])
-    return {"admitted": attempt(objects["admitted"], *asked)}
-
-
 def _of(wrong: Any) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
         if wrong(case, answer["admitted"], right(case)):
@@ -66,7 +62,7 @@ ADMITTED = Part(
     2,
     ("admitted",),
     _cases,
-    _probe,
+    probes.admitted,
     (
         Property(
             "admitted returns two whole numbers",

@@ -7,7 +7,8 @@ import random
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, raised, same, show
+from pagedlab.grading.plain import raised, same, show
+from pagedlab.grading.tasks.ex04 import probes
 
 # (weight bytes, bytes per token, block size): SmolLM2-135M in float32, Llama-3.1-8B in bfloat16, and a round one.
 MODELS = ((538_060_032, 46_080, 16), (16_060_522_496, 131_072, 16), (1_000_000, 1_000, 4))
@@ -46,10 +47,6 @@ def right(case: dict) -> list:
     return [batch, batch * case["bandwidth"] / moved]
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {"batch_and_speed": attempt(objects["batch_and_speed"], **case)}
-
-
 def _of(wrong: Any) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
         if wrong(case, answer["batch_and_speed"], right(case)):
@@ -75,7 +72,7 @@ SPEED = Part(
     2,
     ("batch_and_speed",),
     _cases,
-    _probe,
+    probes.speed,
     (
         Property(
             "batch_and_speed returns a whole number and a number",

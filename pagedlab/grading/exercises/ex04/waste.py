@@ -6,7 +6,8 @@ import random
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, same, show
+from pagedlab.grading.plain import is_ints, same, show
+from pagedlab.grading.tasks.ex04 import probes
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
@@ -30,10 +31,6 @@ def right(case: dict) -> list[int]:
     return [blocks, blocks * size - sum(lengths), len(lengths) * (size - 1)]
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {"waste": attempt(objects["waste"], list(case["lengths"]), case["block_size"])}
-
-
 def _of(wrong: Any) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
         if wrong(answer["waste"], right(case)):
@@ -53,7 +50,7 @@ WASTE = Part(
     2,
     ("waste",),
     _cases,
-    _probe,
+    probes.waste,
     (
         Property(
             "waste returns three whole numbers",
