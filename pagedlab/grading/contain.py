@@ -72,7 +72,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class Ending:
-    """How it ended. ``reason``: "" for the command's own end, else "time", "memory", "disk", "processes" or "stopped"."""
+    """How it ended. ``reason``: "" for the command's own end, else "time", "memory", "disk",
+    "processes" or "stopped"."""
 
     exit_code: int | None  # negative: the signal that killed it; None: not known
     reason: str = ""

@@ -1,4 +1,4 @@
-"""Runs a restored notebook under nbval: every cell in one kernel, and each check cell's line against the reference's."""
+"""Runs a restored notebook under nbval: every cell in one kernel, and each check's line against the reference's."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from pagedlab.grading.part import EXERCISES, load_exercise
 from pagedlab.grading.tasks import probe_of
 
 
-
 @pytest.mark.parametrize("number", EXERCISES)
 def test_each_part_asks_with_the_probe_of_its_task(number):
     for part in load_exercise(number).parts:
