@@ -129,7 +129,8 @@ def a_picture(nb):
 
 
 def the_last_result(nb):
-    nb.cells[at(nb, "part-03-4"):at(nb, "part-03-4")] = [code("[None, None, 5, None, None, None, 10]"), code("mine = _")]
+    i = at(nb, "part-03-4")
+    nb.cells[i:i] = [code("[None, None, 5, None, None, None, 10]"), code("mine = _")]
     learner_cell(nb, "03.4").source = "# part 03.4\nimport asyncio\nawait asyncio.sleep(0)\nnew_blocks = mine"
 
 
@@ -194,7 +195,8 @@ def guesses(nb):
 def checks_edited(nb):
     for i in (1, 2, 3, 4):
         cell(nb, f"check-03-{i}").source = f"# check 03.{i}\nprint('✓ all is well')"
-        learner_cell(nb, f"03.{i}").source = f"# part 03.{i}\nBlockTable = slot_mapping = lambda *args, **kwargs: 7"
+    for part in ("03.1", "03.2"):
+        learner_cell(nb, part).source = f"# part {part}\nBlockTable = slot_mapping = lambda *args, **kwargs: 7"
 
 
 def check_redefined(nb):
@@ -203,8 +205,7 @@ def check_redefined(nb):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "layout, earned", [(guesses, 8), (checks_edited, 0), (check_redefined, 7)], ids=lambda one: getattr(one, "__name__", "")
-)
-def test_a_layout_earns_nothing(layout, earned, submission):
+@pytest.mark.parametrize("layout", [guesses, checks_edited, check_redefined], ids=lambda layout: layout.__name__)
+def test_a_layout_earns_nothing(layout, submission):
+    earned = {"guesses": 8, "checks_edited": 4, "check_redefined": 7}[layout.__name__]
     assert grade(submission(change=layout), with_nbval=False).earned == earned
