@@ -20,7 +20,7 @@ from pagedlab.grading.judge import Judged, judge
 from pagedlab.grading.nbval_run import run_nbval
 from pagedlab.grading.notebook import Cell, exercise_number, read_cells, read_reference
 from pagedlab.grading.part import Part, Verdict, load_exercise
-from pagedlab.grading.plain import printable
+from pagedlab.grading.plain import make_printable
 from pagedlab.grading.restore import restore
 from pagedlab.grading.watch import Watch
 
@@ -38,6 +38,9 @@ class CheckResult:
     reason: str = ""
     not_run: str = ""
 
+    def __post_init__(self) -> None:
+        make_printable(self, "reason", "not_run")
+
 
 @dataclass(frozen=True)
 class Result:
@@ -50,6 +53,9 @@ class Result:
     seed: int
     checks: list[CheckResult]
     notes: list[str]
+
+    def __post_init__(self) -> None:
+        make_printable(self, "path")
 
     @property
     def points(self) -> int:
@@ -156,9 +162,8 @@ def _to_run(cells: list[Cell], judged: Judged) -> list[Cell]:
 
 def _reason(verdict: Verdict, in_notebook: str) -> str:
     if not verdict.passed:
-        return printable(f"expected: {verdict.property}; but {verdict.example}")
-    why = f"right by itself, but not in the notebook run from top to bottom: {in_notebook}"
-    return printable(why) if in_notebook else ""
+        return f"expected: {verdict.property}; but {verdict.example}"
+    return f"right by itself, but not in the notebook run from top to bottom: {in_notebook}" if in_notebook else ""
 
 
 @lru_cache(maxsize=1)

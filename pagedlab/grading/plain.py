@@ -88,13 +88,19 @@ def show(value: Any, limit: int = 160) -> str:
 
 
 def printable(text: str) -> str:
-    """``text`` with "�" for what would steer a terminal or a table, cannot be encoded, or turns the line around."""
-    return "".join("�" if _steers(char) else char for char in text)
+    """``text`` on one line, with "�" for what would steer a terminal, turns the line around, or cannot be encoded."""
+    return "".join(" " if char in "\t\n\r" else "�" if _steers(char) else char for char in text)
+
+
+def make_printable(record: Any, *fields: str) -> None:
+    """The same for text in a frozen dataclass."""
+    for field in fields:
+        object.__setattr__(record, field, printable(getattr(record, field)))
 
 
 def _steers(char: str) -> bool:
-    """Control characters, halves of surrogate pairs, ends of lines and paragraphs, changes of direction."""
-    return unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(char) in TURNS
+    kind, no_character = unicodedata.category(char), ord(char) & 0xFFFE == 0xFFFE
+    return kind in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(char) in TURNS or no_character
 
 
 def raised(value: Any) -> str | None:

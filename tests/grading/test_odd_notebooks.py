@@ -80,8 +80,8 @@ def old_format(nb):
         del cell["id"]
 
 
-GRADED = [lose_metadata, split_cells, split_without_metadata, duplicate, foreign_kernel, edit_checks, save_wrong_outputs,
-          delete_ours, reorder, old_format]
+GRADED = [lose_metadata, split_cells, split_without_metadata, duplicate, foreign_kernel, edit_checks,
+          save_wrong_outputs, delete_ours, reorder, old_format]
 
 
 @pytest.mark.slow
@@ -119,7 +119,8 @@ def test_the_seed_is_the_submissions_and_a_prediction_for_another_one_is_wrong(s
 
 
 def test_nbvals_marks_are_taken_out_of_all_cells_but_ours(submission):
-    answers = {"added": "x = 1\n#NBVAL_SKIP", "03.1": "# part 03.1\n  # NBVAL_RAISES_EXCEPTION\n%matplotlib inline\nx = 7"}
+    marked = "# part 03.1\n  # NBVAL_RAISES_EXCEPTION\n%matplotlib inline\nx = 7"
+    answers = {"added": "x = 1\n#NBVAL_SKIP", "03.1": marked}
     result = restore(read_reference("03"), read_cells(submission(answers)))
     text = "\n".join(cell.source for cell in result.cells if cell.role != "check")
     assert "NBVAL" not in text and "%matplotlib inline\nx = 7" in text
