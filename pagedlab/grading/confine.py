@@ -29,7 +29,7 @@ IN_FOLDERS = sum(1 << bit for bit in range(4, 13))
 REFER = 1 << 13  # rename and link between folders
 BIND_AND_CONNECT_TCP = 1 << 0 | 1 << 1
 SCOPE_UNIX_SOCKETS, SCOPE_SIGNALS = 1 << 0, 1 << 1
-DEVICES = ("null", "zero", "full", "tty", "ptmx", "pts", "random", "urandom", "nvidia*")  # not shm: it stays behind
+DEVICES = ("null", "zero", "full", "tty", "ptmx", "pts", "random", "urandom", "nvidia*", "dxg")  # not shm: it stays behind
 SYSTEM = ("/usr", "/lib*", "/bin", "/sbin", "/etc", "/opt", "/nix", "/proc", "/sys", "/var/cache/fontconfig")
 
 

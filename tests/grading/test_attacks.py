@@ -145,7 +145,7 @@ def test_nobody_reads_the_solution_the_answers_or_the_tests(submission):
         "03.2": f"# part 03.2\n{known}slot_mapping = facts.slot_mapping",
         "03.3": f"# part 03.3\n{load}table_after_prefill = facts.facts(SEED).table_after_prefill\n"
         "tokens_in_block = facts.facts(SEED).tokens_in_block",
-        "03.4": f"# part 03.4\nexec(compile(open({str(file)!r}).read(), 'x', 'exec'))\nnew_blocks = facts(SEED).new_blocks",
+        "03.4": f"# part 03.4\nexec(open({str(file)!r}).read())\nnew_blocks = facts(SEED).new_blocks",
     }
     assert lost(submission(answers)) == {"03.1", "03.2", "03.3", "03.4"}
 
@@ -158,7 +158,8 @@ def test_a_copy_of_our_code_made_while_it_is_asked_is_ours(submission):
     thread = "# part 03.2\nfrom concurrent.futures import ThreadPoolExecutor\nfrom pagedlab.kv import BlockTable as T\n"
     thread += "pool = ThreadPoolExecutor(1)\npool.submit(int).result()\ndef work(ids, size, a, b, n):\n"
     thread += "    found = T(size, ids).slot_mapping(a, b)\n    return found + [-1] * (n - len(found))\n"
-    thread += "def slot_mapping(ids, size, a, b, pad_to=0):\n    return pool.submit(work, ids, size, a, b, pad_to).result()"
+    thread += "def slot_mapping(ids, size, a, b, pad_to=0):\n    return pool.submit(work, ids, size, a, b, pad_to)"
+    thread += ".result()"
     result = grade(submission({"03.1": table, "03.2": thread}), with_nbval=False)
     assert [check.earned for check in result.checks] == [0, 0, 2, 2]
     assert all("pagedlab's own" in check.reason for check in result.checks[:2]), result.checks
