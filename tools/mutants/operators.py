@@ -60,17 +60,18 @@ def _changes(module: cst.Module, wanted: Callable[[cst.CSTNode], bool]) -> Itera
 
 
 def _walk(node: cst.CSTNode, names: tuple[str, ...]) -> Iterator[tuple[cst.CSTNode, tuple[str, ...]]]:
-    """Each node with the names that its function has of its own. What a ``raise`` says is nobody's business."""
+    """Each node with the names that its function has of its own. What a ``raise`` says is nobody's business, and who is
+    given a value stays."""
     if isinstance(node, cst.FunctionDef):
         targets = m.findall(node.body, m.AssignTarget() | m.For() | m.CompFor())
         found = [param.name for param in m.findall(node.params, m.Param())]
         found += [name for target in targets for name in _bound(target.target)]
-        names = tuple(dict.fromkeys([*names, *(name.value for name in found if name.value != "self")]))
+        names = tuple(dict.fromkeys([*names, *(n.value for n in found if n.value not in ("self", "_"))]))
     yield node, names
     if isinstance(node, cst.Raise):
         return
     for child in node.children:
-        yield from _walk(child, names)
+        yield from _walk(child, () if child is getattr(node, "target", None) else names)
 
 
 def _bound(target: cst.BaseExpression) -> list[cst.Name]:
@@ -100,8 +101,19 @@ def _of_block(node: cst.CSTNode, field: str, wanted: Callable) -> Iterator[tuple
             continue
         gap = cst.SimpleStatementLine([cst.Pass()])
         yield node, {field: [*body[:i], gap, *body[i + 1 :]]}
-        if i + 1 < len(body) and wanted(body[i + 1]):
+        if i + 1 < len(body) and wanted(body[i + 1]) and not _independent(statement, body[i + 1]):
             yield node, {field: [*body[:i], body[i + 1], statement, *body[i + 2 :]]}
+
+
+def _independent(*two: cst.BaseStatement) -> bool:
+    """Whether both give a value to a name, without a method's help, and neither reads or writes the other's."""
+    if not all(m.matches(one, m.SimpleStatementLine(body=[m.Assign()])) for one in two):
+        return False
+    if any(m.findall(one, m.Call(func=m.Attribute())) for one in two):
+        return False
+    bound = [{n.value for t in one.body[0].targets for n in _bound(t.target)} for one in two]
+    named = [{n.value for n in m.findall(one, m.Name())} for one in two]
+    return all(bound) and not (bound[0] & named[1] or bound[1] & named[0])
 
 
 def _number(node: cst.Integer) -> Nodes:
