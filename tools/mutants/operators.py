@@ -107,11 +107,12 @@ def _of_block(node: cst.CSTNode, field: str, wanted: Callable) -> Iterator[tuple
 
 def _independent(*two: cst.BaseStatement) -> bool:
     """Whether both give a value to a name, without a method's help, and neither reads or writes the other's."""
-    if not all(m.matches(one, m.SimpleStatementLine(body=[m.Assign()])) for one in two):
+    if not all(m.matches(one, m.SimpleStatementLine(body=[m.Assign() | m.AugAssign()])) for one in two):
         return False
     if any(m.findall(one, m.Call(func=m.Attribute())) for one in two):
         return False
-    bound = [{n.value for t in one.body[0].targets for n in _bound(t.target)} for one in two]
+    targets = [m.findall(one, m.AssignTarget()) or [one.body[0]] for one in two]
+    bound = [{n.value for target in some for n in _bound(target.target)} for some in targets]
     named = [{n.value for n in m.findall(one, m.Name())} for one in two]
     return all(bound) and not (bound[0] & named[1] or bound[1] & named[0])
 
