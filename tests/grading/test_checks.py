@@ -8,9 +8,9 @@ import pytest
 from pagedlab.errors import PagedlabError
 from pagedlab.grading import CheckFailed, check, checks, report
 from pagedlab.grading.exercises.ex03.facts import facts
-from pagedlab.grading.tasks.ex03 import puzzle, story
 from pagedlab.grading.part import EXERCISES, Verdict, load_exercise
 from pagedlab.grading.plain import NotPlain, plain, same
+from pagedlab.grading.tasks.ex03 import puzzle, story
 from pagedlab.kv import BlockTable, KVCacheBlock
 from pagedlab.trace import replay
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import torch
 
-from pagedlab.attention import LayerKV
-from pagedlab.grading.exercises.ex05.memory import build, close, expected, numbers
+from pagedlab.grading.exercises.ex05.attention import close, expected
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, raised, show
-
-NOWHERE = 1 << 20  # an entry of a block table behind a request's last block: never to be followed
+from pagedlab.grading.plain import raised, show
+from pagedlab.grading.tasks.ex05 import probes
+from pagedlab.grading.tasks.ex05.memory import build
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
@@ -46,16 +45,6 @@ def _case(rng: random.Random, kind: str) -> dict:
         "rising": False,
         "layout": "NHD",
     }
-
-
-def _probe(objects: dict[str, Any], case: dict) -> Any:
-    memory = build(case)
-    widest = max(map(len, memory.tables)) + 1
-    tables = torch.tensor([table + [NOWHERE] * (widest - len(table)) for table in memory.tables], dtype=torch.int32)
-    starts = torch.tensor([0, *case["queries"]]).cumsum(0).to(torch.int32)
-    lengths = torch.tensor(case["lengths"], dtype=torch.int32)
-    layer = LayerKV(memory.key, memory.value)
-    return attempt(lambda: numbers(objects["my_attention"](memory.query, layer, tables, lengths, starts)))
 
 
 def _told(case: dict) -> str:
@@ -92,7 +81,7 @@ BATCH = Part(
     4,
     ("my_attention",),
     _cases,
-    _probe,
+    probes.batch,
     (
         Property(
             "the result has the shape of query",

@@ -5,37 +5,11 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import torch
-
-from pagedlab.grading.exercises.ex05.memory import build, close, expected, numbers, some
+from pagedlab.grading.exercises.ex05.attention import close, expected, some
 from pagedlab.grading.part import OfErrors, Part, Property
-from pagedlab.grading.plain import attempt, raised, show
-
-
-class Absent:
-    """In Triton's place where there is none: a kernel can be written, not started."""
-
-    constexpr = int
-
-    @staticmethod
-    def jit(function: Any) -> Any:
-        return function
-
-
-def load_triton() -> tuple[Any, Any]:
-    """`triton` and `triton.language`, interpreted on the CPU on every machine; `Absent` twice where there is none.
-
-    Raises PagedlabError where Triton was imported before and compiles.
-    """
-    from pagedlab.kernels import available, use_interpreter
-
-    if not available():
-        return Absent, Absent
-    use_interpreter()
-    import triton
-    import triton.language as tl
-
-    return triton, tl
+from pagedlab.grading.plain import raised, show
+from pagedlab.grading.tasks.ex05 import probes
+from pagedlab.grading.tasks.ex05.memory import build
 
 
 def _missing() -> str:
@@ -67,25 +41,6 @@ def _case(rng: random.Random, kind: str) -> dict:
         "rising": kind == "rising",
         "layout": rng.choice(("HND", "gaps")) if kind == "layout" else "NHD",
     }
-
-
-def _probe(objects: dict[str, Any], case: dict) -> Any:
-    memory = build(case)
-    output, query = torch.full_like(memory.query, torch.nan), memory.query.contiguous()
-    table = torch.tensor(memory.tables[0], dtype=torch.int32)
-
-    def launch() -> list:
-        try:
-            objects["my_kernel"][(query.shape[1],)](
-                output, query, memory.key, memory.value, table, case["lengths"][0], case["head_size"] ** -0.5,
-                *memory.key.stride()[:3], GROUP=case["group"], BLOCK_SIZE=case["block_size"],
-                HEAD_SIZE=case["head_size"],
-            )  # fmt: skip
-        except Exception as error:
-            raise (error.__cause__ or error) from None  # the interpreter wraps what the kernel raised
-        return numbers(output)
-
-    return attempt(launch)
 
 
 def _told(case: dict) -> str:
@@ -121,7 +76,7 @@ KERNEL = Part(
     4,
     ("my_kernel",),
     _cases,
-    _probe,
+    probes.kernel,
     (
         Property(
             "the kernel runs",

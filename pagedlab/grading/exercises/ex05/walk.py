@@ -6,34 +6,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
-from pagedlab.grading.exercises.ex05.memory import build, close, expected, numbers, some
+from pagedlab.grading.exercises.ex05.attention import close, expected, some
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, raised, show
-
-ReadBlock = Callable[[int], tuple[torch.Tensor, torch.Tensor]]
-
-
-def walk(query: torch.Tensor, read_block: ReadBlock, table: list[int], length: int, scale: float) -> torch.Tensor:
-    """The reference of part 1: attention of ``query [head size]`` over ``length`` tokens in the blocks of ``table``.
-
-    ``read_block(physical block)``: its K and V, each `[block size, head size]`.
-    """
-    largest, total, weighted = -torch.inf, 0.0, torch.zeros_like(query)
-    seen = 0
-    for block in table:
-        if seen >= length:
-            break
-        key, value = read_block(block)
-        here = min(len(key), length - seen)
-        scores = key[:here] @ query * scale
-        new_largest = max(largest, float(scores.max()))
-        weights, shrink = torch.exp(scores - new_largest), torch.tensor(largest - new_largest).exp()
-        total = total * shrink + weights.sum()
-        weighted = weighted * shrink + weights @ value[:here]
-        largest, seen = new_largest, seen + here
-    return weighted / total
+from pagedlab.grading.plain import raised, show
+from pagedlab.grading.tasks.ex05 import probes
+from pagedlab.grading.tasks.ex05.memory import build
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
@@ -60,21 +37,6 @@ def _case(rng: random.Random, kind: str) -> dict:
         "layout": "NHD",
         "spare": rng.randint(0, 2),  # entries of the table behind the last block
     }
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    memory, read = build(case), []
-    spare = [b for b in range(len(memory.key)) if b not in memory.tables[0]][: case["spare"]]
-
-    def read_block(block: int) -> tuple[torch.Tensor, torch.Tensor]:
-        read.append(int(block))
-        return memory.key[block, :, 0].clone(), memory.value[block, :, 0].clone()
-
-    scale, query = case["head_size"] ** -0.5, memory.query[0, 0].clone()
-    result = attempt(
-        lambda: numbers(objects["attend"](query, read_block, memory.tables[0] + spare, case["lengths"][0], scale))
-    )
-    return {"result": result, "read": attempt(lambda: read)}
 
 
 def _told(case: dict) -> str:
@@ -113,7 +75,7 @@ WALK = Part(
     4,
     ("attend",),
     _cases,
-    _probe,
+    probes.one_query,
     (
         Property(
             "attend returns a tensor of head size numbers",

@@ -6,7 +6,8 @@ import random
 from typing import Any
 
 from pagedlab.grading.part import OfErrors, Part, Property
-from pagedlab.grading.plain import attempt, failed, raised, same, show
+from pagedlab.grading.plain import raised, same, show
+from pagedlab.grading.tasks.ex06 import probes
 from pagedlab.kv.paper import BlockAllocator
 
 
@@ -45,47 +46,8 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     return cases
 
 
-def play(make: Any, case: dict) -> Any:
-    """Every operation's result, and after it the owners of every block and the free ones, the bottom one first."""
-    try:
-        allocator = make(case["num_blocks"])
-    except Exception as error:
-        return failed(error)
-    steps = []
-    for name, *block in case["operations"]:
-        if name == "share":
-            allocator.blocks[block[0]].ref_cnt += 1
-            result: Any = "shared"
-        elif name == "allocate":
-            result = _outcome(lambda: allocator.allocate().block_id)
-        else:
-            result = _outcome(lambda b=block[0]: (allocator.free(allocator.blocks[b]), None)[1])
-        owners = attempt(lambda: [block.ref_cnt for block in allocator.blocks])
-        free = attempt(lambda: [block.block_id for block in allocator.free_blocks])
-        steps.append({"result": result, "owners": owners, "free": free})
-    return steps
-
-
-def _outcome(call: Any) -> Any:
-    try:
-        return attempt(_through, call)
-    except _Refused:
-        return "ValueError"
-
-
-class _Refused(BaseException):
-    """A ValueError on its way out of ``attempt``."""
-
-
-def _through(call: Any) -> Any:
-    try:
-        return call()
-    except ValueError:
-        raise _Refused from None
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {"steps": play(objects["BlockAllocator"], case)}
+def _reference(case: dict) -> list[dict]:
+    return probes.allocator({"BlockAllocator": BlockAllocator}, case)["steps"]
 
 
 def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
@@ -93,7 +55,7 @@ def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
     if raised(answer["steps"]):
         return "made", f"BlockAllocator({case['num_blocks']}) gave {show(answer['steps'])}"
     told = []
-    for operation, mine, right in zip(case["operations"], answer["steps"], play(BlockAllocator, case), strict=True):
+    for operation, mine, right in zip(case["operations"], answer["steps"], _reference(case), strict=True):
         name, *block = operation
         told.append(name if not block else f"{name} #{block[0]}")
         if same(mine, right):
@@ -132,7 +94,7 @@ ALLOCATOR = Part(
     3,
     ("BlockAllocator",),
     _cases,
-    _probe,
+    probes.allocator,
     (
         Property("an allocator is made with BlockAllocator(num_blocks)", _only("made"), ("Leave __init__ as it is.",)),
         Property(

@@ -6,9 +6,9 @@ import random
 from typing import Any
 
 from pagedlab.grading.part import OfErrors, Part, Property
-from pagedlab.grading.plain import attempt, same, show
+from pagedlab.grading.plain import same, show
+from pagedlab.grading.tasks.ex06 import probes
 from pagedlab.kv import cow
-from pagedlab.kv.paper import BlockAllocator
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
@@ -30,52 +30,9 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     return cases
 
 
-def play(append_slot: Any, case: dict) -> list[dict]:
-    """Turn by turn: what append_slot returned, and all tables, owners and free blocks after it."""
-    size, width = case["block_size"], case["width"]
-    needed = -(-case["num_tokens"] // size)
-    allocator = BlockAllocator(needed + case["spare"])
-    shared = [allocator.allocate() for _ in range(needed)]
-    tables = [shared] + [cow.fork_table(shared) for _ in range(width - 1)]
-    lengths = [case["num_tokens"]] * width
-    steps = []
-    for s in case["turns"]:
-        try:
-            result = attempt(_call, append_slot, tables[s], lengths[s] + 1, size, allocator)
-        except _Refused:
-            result = "ValueError"
-        steps.append(
-            {
-                "result": result,
-                "tables": attempt(lambda: [[block.block_id for block in table] for table in tables]),
-                "owners": attempt(lambda: [block.ref_cnt for block in allocator.blocks]),
-                "free": attempt(allocator.get_free_block_ids),
-            }
-        )
-        if result == "ValueError":
-            break  # a scheduler would throw somebody out now
-        lengths[s] += 1
-    return steps
-
-
-class _Refused(BaseException):
-    """A ValueError on its way out of ``attempt``."""
-
-
-def _call(append_slot: Any, *args: Any) -> Any:
-    try:
-        return append_slot(*args)
-    except ValueError:
-        raise _Refused from None
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {"steps": play(objects["append_slot"], case)}
-
-
 def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
     """The first turn that went otherwise than with the reference: which promise that breaks, and the small story."""
-    mine, right = answer["steps"], play(cow.append_slot, case)
+    mine, right = answer["steps"], probes.append({"append_slot": cow.append_slot}, case)["steps"]
     needed = -(-case["num_tokens"] // case["block_size"])
     # The allocator hands out its last block first.
     total = needed + case["spare"]
@@ -131,7 +88,7 @@ APPEND = Part(
     3,
     ("append_slot",),
     _cases,
-    _probe,
+    probes.append,
     (
         Property(
             "nobody else's table changes",

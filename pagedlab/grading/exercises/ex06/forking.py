@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, raised, same, show
-from pagedlab.kv import KVCacheBlock
+from pagedlab.grading.plain import raised, same, show
+from pagedlab.grading.tasks.ex06 import probes
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
@@ -17,27 +16,6 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         owners = [rng.randint(1, 1 + i % 3) for _ in range(count)]
         cases.append({"table": rng.sample(range(20), count), "owners": owners})
     return cases
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    table = []
-    for block_id, owners in zip(case["table"], case["owners"], strict=True):
-        block = KVCacheBlock(block_id)
-        block.ref_cnt = owners
-        table.append(block)
-    parent, child = list(table), None
-
-    def fork() -> list[int]:
-        nonlocal child
-        child = objects["fork"](parent)
-        return [block.block_id for block in child]
-
-    answer = {"child": attempt(fork)}
-    answer["records"] = attempt(lambda: type(child) is list and all(b in table for b in child))
-    answer["owners"] = attempt(lambda: [block.ref_cnt for block in table])
-    answer["list"] = attempt(lambda: child is not parent)
-    answer["parent"] = attempt(lambda: [block.block_id for block in parent])
-    return answer
 
 
 def _told(case: dict) -> str:
@@ -74,7 +52,7 @@ FORK = Part(
     2,
     ("fork",),
     _cases,
-    _probe,
+    probes.fork,
     (
         Property(
             "the child's table names the same physical blocks, in the same order",

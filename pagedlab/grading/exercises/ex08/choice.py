@@ -101,10 +101,11 @@ def _of(wrong: Any) -> Any:
 
 
 def _half_empty(case: dict, size: int) -> bool:
-    """Whether swapping would pay at that size if only the tokens moved, and not the whole of their blocks."""
+    """Whether swapping would pay at that size if only the full blocks moved, or of the last one only its tokens."""
     n, m = case["num_tokens"], case["machine"]
-    saved = Fraction((-n % size) * m["bytes_per_token"]) / Fraction(m["bytes_per_second"])
-    return swap_seconds(n, size, m) - 2 * saved < recompute_seconds(n, m)
+    empty = Fraction((-n % size) * m["bytes_per_token"]) / Fraction(m["bytes_per_second"])
+    without = swap_seconds(n - n % size, size, m)
+    return min(without, swap_seconds(n, size, m) - 2 * empty) < recompute_seconds(n, m)
 
 
 def _too_dear(case: dict, mine: list, expected: list) -> int | None:

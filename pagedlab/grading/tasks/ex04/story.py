@@ -39,16 +39,6 @@ class Puzzle:
         )
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What the step did."""
-
-    puzzle: Puzzle
-    now_running: int
-    blocks_left: int
-    empty_slots: int
-
-
 def story(seed: int, model: Any = "tiny-random", **parts: Any) -> Any:
     """A recording engine at the moment of the puzzle.
 
@@ -92,34 +82,33 @@ def _is_a_puzzle(running: list[int], waiting: list[int]) -> bool:
     return asks == 1 and 1 <= count < min(len(waiting), MAX_NUM_SEQS - 2) and small
 
 
-def puzzle(seed: int) -> Puzzle:
-    """The puzzle of a seed. ``print`` it."""
-    return facts(seed).puzzle
-
-
 @lru_cache(maxsize=64)
-def facts(seed: int) -> Facts:
-    """Run the story on the small random model, and read the answers from its trace."""
-    import torch
+def puzzle(seed: int) -> Puzzle:
+    """The puzzle of a seed, from the small random model's run. ``print`` it."""
+    return told(small_run(seed), seed)
 
-    from pagedlab.trace import replay
+
+def small_run(seed: int) -> Any:
+    """The story on the small random model."""
+    import torch
 
     with _one_at_a_time:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # a model this small is quickest on one core
         try:
-            llm = story(seed)
-            before = replay(llm.trace)
-            llm.step()
+            return story(seed)
         finally:
             torch.set_num_threads(threads)
-    after = replay(llm.trace)
-    told = Puzzle(
+
+
+def told(llm: Any, seed: int) -> Puzzle:
+    """The puzzle as a run of the story tells it, at its moment."""
+    from pagedlab.trace import replay
+
+    now = replay(llm.trace)
+    return Puzzle(
         seed,
-        {name: before.requests[name].num_computed_tokens for name in before.running},
-        {name: before.requests[name].num_tokens for name in before.waiting},
-        len(before.free),
+        {name: now.requests[name].num_computed_tokens for name in now.running},
+        {name: now.requests[name].num_tokens for name in now.waiting},
+        len(now.free),
     )
-    held = sum(len(after.tables[name]) for name in after.running) * BLOCK_SIZE
-    written = sum(after.requests[name].num_computed_tokens for name in after.running)
-    return Facts(told, len(after.running), len(after.free), held - written)

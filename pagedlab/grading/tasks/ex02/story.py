@@ -7,7 +7,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pagedlab.attention import KVPool
 
 TEXT = (
     "A program names its memory by pages that lie side by side, and the machine keeps them wherever a frame is free. "
@@ -64,7 +67,7 @@ def story(
     knobs = {"block_size": BLOCK_SIZE, "num_gpu_blocks_override": NUM_BLOCKS, "enable_prefix_caching": False}
 
     def attention(*inputs: Any) -> Any:
-        from pagedlab.grading.exercises.ex02.by_address import attention_by_address
+        from pagedlab.grading.tasks.ex02.by_address import attention_by_address
 
         return attention_by_address(llm.kv_pool, find, *inputs)
 
@@ -81,27 +84,24 @@ def story(
     return llm
 
 
-def puzzle(seed: int) -> Puzzle:
-    """The puzzle of a seed. ``print`` it."""
-    return facts(seed).puzzle
+def written(llm: Any) -> dict[tuple[str, int], tuple[int, int]]:
+    """Where each token of A and B was written: (request, position) -> (block, offset)."""
+    events = [e for e in llm.trace.events if e.kind == "slot_written" and e.request_id in "AB"]
+    return {(e.request_id, e.position): (e.block_id, e.offset) for e in events}
 
 
-@dataclass(frozen=True)
-class Facts:
-    """The answers, read from memory that was really written."""
+def pool_asked_about() -> KVPool:
+    """A pool of SmolLM2's size. It takes no memory until it is written."""
+    from pagedlab.attention import KVPool
 
-    puzzle: Puzzle
-    key_begins: int
-    value_of: tuple[str, int]
+    return KVPool(NUM_LAYERS, NUM_BLOCKS, BLOCK_SIZE, NUM_KV_HEADS, HEAD_SIZE)
 
 
 @lru_cache(maxsize=64)
-def facts(seed: int) -> Facts:
-    """Run the story on the small random model; the places come from its trace, the bytes from a pool of SmolLM2's
-    size."""
+def puzzle(seed: int) -> Puzzle:
+    """The puzzle of a seed, from the small random model's run. ``print`` it."""
     import torch
 
-    from pagedlab.attention import KVPool
     from pagedlab.trace import replay
 
     with _one_at_a_time:
@@ -112,34 +112,24 @@ def facts(seed: int) -> Facts:
         finally:
             torch.set_num_threads(threads)
     state = replay(llm.trace)
-    tables = {name: list(state.tables[name]) for name in "AB"}
     count = {name: state.requests[name].num_computed_tokens for name in "AB"}
-    places = {
-        (e.request_id, e.position): (e.block_id, e.offset) for e in llm.trace.events if e.kind == "slot_written"
-    }
-    pool = KVPool(NUM_LAYERS, NUM_BLOCKS, BLOCK_SIZE, NUM_KV_HEADS, HEAD_SIZE)  # takes no memory until it is written
 
     rng = random.Random(f"02 questions {seed}")
     position = rng.choice([p for p in range(BLOCK_SIZE, count["A"]) if p % BLOCK_SIZE])
     layer, head = rng.randrange(1, NUM_LAYERS), rng.randrange(1, NUM_KV_HEADS)
-    value_of = ("B", rng.choice([p for p in range(BLOCK_SIZE, count["B"]) if p % BLOCK_SIZE]))
+    block, offset = rng.choice(
+        [place for (name, p), place in written(llm).items() if name == "B" and p >= BLOCK_SIZE and p % BLOCK_SIZE]
+    )
     given_layer = rng.randint(1, 3)
 
-    def byte_of(view: torch.Tensor) -> int:
-        return view.data_ptr() - pool.data.data_ptr()
-
-    block, offset = places["A", position]
-    key_begins = byte_of(pool.layer(layer).key[block, offset, head])
-    block, offset = places[value_of]
-    given_byte = byte_of(pool.layer(given_layer).value[block, offset, 0])
-    told = Puzzle(
+    pool = pool_asked_about()
+    return Puzzle(
         seed,
-        tables,
+        {name: list(state.tables[name]) for name in "AB"},
         count,
         tuple(pool.data.stride()),
         pool.data.element_size(),
         (position, layer, head),
         given_layer,
-        given_byte,
+        pool.layer(given_layer).value[block, offset, 0].data_ptr() - pool.data.data_ptr(),
     )
-    return Facts(told, key_begins, value_of)

@@ -59,38 +59,29 @@ def story(seed: int, model: Any = "tiny-random", **parts: Any) -> Any:
     return llm
 
 
-def puzzle(seed: int) -> Puzzle:
-    """The puzzle of a seed. ``print`` it."""
-    return facts(seed).puzzle
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What happened in the next step."""
-
-    puzzle: Puzzle
-    copies: list[list[int]]
-    tables: list[list[int]]
-
-
 @lru_cache(maxsize=64)
-def facts(seed: int) -> Facts:
-    """Run the story one step further, on the small random model, and read the trace."""
-    import torch
+def puzzle(seed: int) -> Puzzle:
+    """The puzzle of a seed, from the small random model's run. ``print`` it."""
+    return told(small_run(seed), seed)
 
-    from pagedlab.trace import replay
+
+def small_run(seed: int) -> Any:
+    """The story on the small random model."""
+    import torch
 
     with _one_at_a_time:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # a model this small is quickest on one core
         try:
-            llm = story(seed)
-            free = llm.kv_cache_manager.gpu_allocator.get_free_block_ids()
-            forked = {name: list(table) for name, table in replay(llm.trace).tables.items()}
-            llm.step()
+            return story(seed)
         finally:
             torch.set_num_threads(threads)
-    copies = [[e.from_block_id, e.to_block_id] for e in llm.trace.events if e.kind == "block_copied"]
-    after = replay(llm.trace).tables
-    told = Puzzle(seed, len(llm.groups["G"].prompt_token_ids), forked, free)
-    return Facts(told, copies, [list(after[name]) for name in forked])
+
+
+def told(llm: Any, seed: int) -> Puzzle:
+    """The puzzle as a run of the story tells it, at its moment."""
+    from pagedlab.trace import replay
+
+    forked = {name: list(table) for name, table in replay(llm.trace).tables.items()}
+    free = llm.kv_cache_manager.gpu_allocator.get_free_block_ids()
+    return Puzzle(seed, len(llm.groups["G"].prompt_token_ids), forked, free)

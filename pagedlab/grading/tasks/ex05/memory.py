@@ -7,8 +7,6 @@ from typing import Any
 
 import torch
 
-TOLERANCE = 1e-3  # of float32 sums of a few dozen terms, written in any order
-
 
 @dataclass(frozen=True)
 class Memory:
@@ -51,33 +49,8 @@ def _memory(layout: str, blocks: int, size: int, heads: int, width: int) -> torc
     return torch.full((blocks, size, heads, width), torch.nan)
 
 
-def expected(case: dict, memory: Memory, scale: float) -> torch.Tensor:
-    """What attention gives, in float64 with all scores at hand: `[tokens, query heads, head size]`."""
-    result, row = torch.empty_like(memory.query, dtype=torch.float64), 0
-    for table, length, queries in zip(memory.tables, case["lengths"], case["queries"], strict=True):
-        position = torch.arange(length)
-        blocks, offset = torch.tensor(table)[position // case["block_size"]], position % case["block_size"]
-        for seen in range(length - queries + 1, length + 1):
-            for head in range(memory.query.shape[1]):
-                place = blocks[:seen], offset[:seen], head // case["group"]
-                scores = memory.key[place].double() @ memory.query[row, head].double() * scale
-                result[row, head] = torch.softmax(scores, 0) @ memory.value[place].double()
-            row += 1
-    return result
-
-
 def numbers(result: Any) -> list[float]:
     """A tensor as plain numbers, in one row; a shape in front."""
     if not isinstance(result, torch.Tensor):
         raise TypeError(f"a tensor was asked for; this is a {type(result).__name__}")
     return [list(result.shape), [float(x) for x in result.detach().flatten().tolist()]]
-
-
-def close(found: list[float], right: torch.Tensor) -> bool:
-    """NaN is close to nothing."""
-    found = torch.tensor(found, dtype=torch.float64)
-    return bool(torch.allclose(found, right.flatten(), atol=TOLERANCE, rtol=TOLERANCE))
-
-
-def some(found: list[float]) -> str:
-    return ", ".join(f"{x:.3f}" for x in found[:3]) + (", …" if len(found) > 3 else "")
