@@ -12,7 +12,6 @@ from typing import Any
 from IPython.utils.capture import capture_output
 from submissions import ROOT, answers_of
 
-from pagedlab.grading.notebook import read_cells
 from pagedlab.grading.part import Part, Verdict, ask, examine, load_exercise
 from pagedlab.grading.plain import NotPlain, plain
 
