@@ -50,6 +50,8 @@ def build(folder: Path, numbers: list[int], jobs: int) -> None:
         (folder / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")
     for name in pages.DOCS:
         (folder / f"{name}.html").write_text(pages.document(ROOT / "docs" / f"{name}.md"), encoding="utf-8")
+    for picture in (ROOT / "docs").glob("*.svg"):
+        shutil.copy(picture, folder)
     (folder / "index.html").write_text(pages.index(numbers), encoding="utf-8")
     (folder / "site.css").write_text(pages.styles(), encoding="utf-8")
     shutil.copytree(ROOT / "exercises", folder / "exercises", dirs_exist_ok=True, ignore=HIDDEN)

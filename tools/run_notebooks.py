@@ -47,8 +47,13 @@ def clean(notebook: nbformat.NotebookNode) -> None:
         cell["id"] = f"cell-{number}"  # stable, so that a second run changes only what really changed
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]  # progress bars
+            cell.outputs = [output for output in cell.outputs if not is_left_over(output)]
     without_live_views(notebook)
+
+
+def is_left_over(output: nbformat.NotebookNode) -> bool:
+    """Of a progress bar: what went to stderr, or the empty place of one that has vanished (where a cell was slow)."""
+    return output.get("name") == "stderr" or not any(output.get("data", {"shown": True}).values())
 
 
 def stamp(notebook: nbformat.NotebookNode) -> None:

@@ -13,11 +13,11 @@ so that small blocks meant many small transfers (the paper's section 7.3). Both 
 from __future__ import annotations
 
 import json as json_module
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from random import Random
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,8 @@ from pagedlab.kv.swap import RecomputeCost, SwapCost, cheaper, crossover
 CALIBRATE_SWAP = [(32, 16), (512, 16), (512, 1), (128, 4), (256, 64)]  # (tokens, block size)
 CALIBRATE_PREFILL = [16, 128, 384]  # tokens
 LENGTHS, BLOCK_SIZES = [64, 256, 512], [1, 8, 16, 128]  # what is predicted
-ROUNDS_SWAP, ROUNDS_PREFILL = 5, 2
+ROUNDS_SWAP, ROUNDS_PREFILL = 9, 3
+LEAST_SHARE = 0.03  # of a measured time; what is below differs as much from one round to the next
 
 Copy = Callable[[torch.Tensor, torch.Tensor, list[tuple[int, int]]], None]
 
@@ -76,11 +77,16 @@ def run(*, model: str = "smollm2", device: str | None = None, json: bool = False
         "dtype": str(base.model.dtype).removeprefix("torch."),
         "threads": torch.get_num_threads(),
         "bytes_per_token": swap.bytes_per_token,
-        "bytes_per_second": swap.bytes_per_second,
-        "seconds_per_block": swap.seconds_per_block,
-        "one_by_one_seconds_per_block": piecewise.seconds_per_block,
-        "prefill_tokens_per_second": recompute.tokens_per_second,
-        "seconds_per_step": recompute.seconds_per_step,
+        # None: not separable, see `separated`.
+        "bytes_per_second": separated(swap.bytes_per_second),
+        "seconds_per_block": separated(swap.seconds_per_block),
+        "seconds_per_move": separated(swap.seconds_per_move),
+        "one_by_one_bytes_per_second": separated(piecewise.bytes_per_second),
+        "one_by_one_seconds_per_block": separated(piecewise.seconds_per_block),
+        "one_by_one_seconds_per_move": separated(piecewise.seconds_per_move),
+        "prefill_tokens_per_second": separated(recompute.tokens_per_second),
+        "seconds_per_step": separated(recompute.seconds_per_step),
+        "seconds_per_pair": separated(recompute.seconds_per_pair),
         "rows": rows,
         # From which length on the other way is the cheaper one (None: one of them is at every length).
         "crossover": {size: crossover(swap, recompute, size, base.max_model_len) for size in BLOCK_SIZES},
@@ -111,25 +117,40 @@ def measure_swap_cost(llm: LLM, copy: Copy = SwapSpace.copy) -> SwapCost:
         rows.append([1.0, blocks, blocks * block_size * bytes_per_token])
         seconds.append(_swap_seconds(llm, num_tokens, block_size, copy) / 2)
     per_move, per_block, per_byte = fit(rows, seconds)
-    return SwapCost(bytes_per_token, 1 / max(per_byte, 1e-15), per_block, per_move)
+    return SwapCost(bytes_per_token, 1 / per_byte if per_byte else math.inf, per_block, per_move)
 
 
 def measure_recompute_cost(llm: LLM) -> RecomputeCost:
     """Of a prefill by this model on this device."""
     rows = [[1.0, n, n * (n + 1) / 2] for n in CALIBRATE_PREFILL]
     per_step, per_token, per_pair = fit(rows, [_prefill_seconds(llm, n) for n in CALIBRATE_PREFILL])
-    return RecomputeCost(1 / max(per_token, 1e-15), per_step, per_pair)
+    return RecomputeCost(1 / per_token if per_token else math.inf, per_step, per_pair)
+
+
+def separated(price: float) -> float | None:
+    """A price of a cost model as :func:`fit` found it, or None where it found none.
+
+    Prices are told apart by differences of times, and on a busy machine such a difference may be noise. Then the price
+    is left out (0 seconds, or an infinite rate) and the others carry its share: not separable."""
+    return price if 0 < price < math.inf else None
+
+
+def told(price: float, form: str, unit: str, scale: float = 1.0) -> str:
+    """A price in words: ``told(5.8e9, ".1f", "GB/s", 1e-9)`` is "5.8 GB/s", or "not separable"."""
+    return "not separable" if separated(price) is None else f"{price * scale:{form}} {unit}"
 
 
 def fit(rows: list[list[float]], seconds: list[float]) -> list[float]:
-    """What each column costs, by least squares of the relative error; none costs less than nothing."""
+    """What each column costs, by least squares of the relative error. A column that comes out below zero, or that makes
+    up less than ``LEAST_SHARE`` of each of the times, cannot be told from noise and costs 0."""
     matrix = np.array(rows) / np.array(seconds)[:, None]
     columns = list(range(matrix.shape[1]))
     while True:
         found, *_ = np.linalg.lstsq(matrix[:, columns], np.ones(len(rows)), rcond=None)
-        if found.min() >= 0 or len(columns) == 1:
+        shares = (matrix[:, columns] * found).max(axis=0)  # where it matters most
+        if shares.min() >= LEAST_SHARE or len(columns) == 1:
             break
-        del columns[int(found.argmin())]
+        del columns[int(shares.argmin())]
     costs = [0.0] * matrix.shape[1]
     for column, cost in zip(columns, found, strict=True):
         costs[column] = float(max(cost, 0.0))
@@ -182,7 +203,7 @@ def _prefill_seconds(llm: LLM, num_tokens: int) -> float:
 
 
 def _seconds(work: Callable[[], Any], device: torch.device, rounds: int) -> float:
-    """The median of ``rounds``."""
+    """The quickest of ``rounds``: other programs only add."""
     times = []
     for _ in range(rounds):
         if device.type == "cuda":
@@ -192,7 +213,7 @@ def _seconds(work: Callable[[], Any], device: torch.device, rounds: int) -> floa
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         times.append(time.perf_counter() - started)
-    return median(times)
+    return min(times)
 
 
 # --------------------------------------------------------------------------------- a workload that does not fit
@@ -301,10 +322,16 @@ def _table(r: dict[str, Any]) -> str:
         f"Swap or recompute: {r['model']}, {r['dtype']}, on {r['device']} ({r['threads']} threads); "
         f"{r['bytes_per_token']:,} bytes a "
         f"token. Took {r['seconds']} s.",
-        f"Measured: {r['bytes_per_second'] / 1e9:.2f} GB/s to copy (each way) and {1e6 * r['seconds_per_block']:.2f} "
-        "µs more for each "
-        f"block; {1e6 * r['one_by_one_seconds_per_block']:.2f} µs where each is copied by itself; "
-        f"{r['prefill_tokens_per_second']:,.0f} tokens/s to compute.",
+        "Measured (not separable: too little to be told apart from the others on this machine, now):",
+        *(
+            f"  {name:<12}{_price(r, f'{key}bytes_per_second', ',.2f', 'GB/s', 1e-9)} to copy, each way; "
+            f"for each block {_price(r, f'{key}seconds_per_block', ',.2f', 'µs', 1e6)}; "
+            f"for each move {_price(r, f'{key}seconds_per_move', ',.2f', 'µs', 1e6)}"
+            for name, key in (("swap", ""), ("one by one", "one_by_one_"))
+        ),
+        f"  {'recompute':<12}{_price(r, 'prefill_tokens_per_second', ',.0f', 'tokens/s')}; "
+        f"for each step {_price(r, 'seconds_per_step', ',.1f', 'ms', 1e3)}; "
+        f"for each pair of tokens {_price(r, 'seconds_per_pair', ',.1f', 'ns', 1e9)}",
         "",
         "Out and in again, or computed again, in ms: predicted from these figures, then measured.",
         f"{'':>8}{'block':>7}{'swap':>18}{'one by one':>18}{'recompute':>20}   the cheaper one (with one by one)",
@@ -346,6 +373,10 @@ def _table(r: dict[str, Any]) -> str:
     same = r["workload"]["swap"]["tokens"] == r["workload"]["recompute"]["tokens"]
     lines.append(f"The answers are {'the same, token for token' if same else 'NOT THE SAME'}.")
     return "\n".join(lines)
+
+
+def _price(r: dict[str, Any], key: str, form: str, unit: str, scale: float = 1.0) -> str:
+    return told(r[key] or 0.0, form, unit, scale)
 
 
 def _changes(crossovers: dict[int, int | None]) -> str:

@@ -1,9 +1,9 @@
 """The pool that a card would have: the same sum as ``pool_size.py``, for a card and a model that are not here.
 
-Nothing of this is measured. The card's memory is its data sheet's (taken as GiB; a driver reports up to 7 % less), the
-weights follow from the model's shape, the activation peak from the formula in ``pool_size.py``, and what else the card
-holds is assumed, see ``Held``. Source: vLLM v0.32.0 ``v1/worker/utils.py`` (``request_memory``) and
-``v1/worker/gpu_worker.py`` (``determine_available_memory``).
+Nothing of this is measured here. The card's memory is what CUDA reports for such a card, the weights follow from the
+model's shape, the activation peak from the formula in ``pool_size.py``, and what else the card holds is assumed, see
+``Held``. Source: vLLM v0.32.0 ``v1/worker/utils.py`` (``request_memory``) and ``v1/worker/gpu_worker.py``
+(``determine_available_memory``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from pagedlab.errors import PagedlabError, is_real
 from pagedlab.model.llama import LlamaConfig
 
 HERE = "this machine"
-CARDS = {"T4": 16, "L4": 24, "A100": 40, "H100": 80, "H200": 141}  # GB on the data sheet (of the A100, the smaller)
+# GiB, as CUDA reports them (``total_memory``); the data sheets say 16, 24, 40, 80 and 141 GB. Drivers differ
+# by a few tenths. Of the A100 the smaller one, as in the paper.
+CARDS = {"T4": 14.6, "L4": 22.0, "A100": 39.4, "H100": 79.1, "H200": 139.8}
 
 
 def _llama(name: str, hidden: int, mlp: int, layers: int, heads: int, kv: int, vocab: int, tied: bool) -> LlamaConfig:
@@ -108,7 +110,7 @@ def card_memory(card: str) -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if not isinstance(card, str) or card not in CARDS:
         raise PagedlabError(f"There is no card {card!r} here; there are: {', '.join([*CARDS, HERE])}.")
-    return CARDS[card] * GIB
+    return int(CARDS[card] * GIB)
 
 
 def plan_card(

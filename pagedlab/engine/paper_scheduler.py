@@ -34,9 +34,10 @@ class PaperScheduler:
     While somebody is swapped out nobody new is admitted. Where the CPU pool is full, the victim is recomputed, with a
     warning.
 
-    Source: vLLM v0.2.0 ``core/scheduler.py``. Three things differ: the order is that of admission instead of arrival;
-    "swap" is a knob (there, requests with one sequence are recomputed and all others swapped); and a group with several
-    sequences can be recomputed too.
+    Source: vLLM v0.2.0 ``core/scheduler.py``. Four things differ: the order is that of admission instead of arrival;
+    "swap" is a knob (there, requests that may have several sequences are swapped and all others recomputed); a group
+    with several sequences can be recomputed too; and where the CPU pool is full, v0.2.0 raises RuntimeError, which ends
+    the engine.
     """
 
     def __init__(

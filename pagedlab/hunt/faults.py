@@ -51,7 +51,7 @@ FAULTS: dict[str, Fault] = {
             "missing owner",
             "A block that is in use is shared with a second request, and the second one is not counted.",
             "When the first ends, the block is handed out under the second.",
-            "free",
+            "owners",
             "Avarok-Cybersecurity/atlas#373",
             "fix(kv): prefix-cache refcount + block aliasing (CUDA-700, pool leak, HSS mis-filing)",
             {"block_pool": parts.ForgetsTheSecondOwner},

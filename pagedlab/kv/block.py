@@ -152,3 +152,8 @@ class FreeKVCacheBlockQueue:
 def block_ids(blocks: Iterable[KVCacheBlock]) -> list[int]:
     """The blocks' numbers, in their order."""
     return [block.block_id for block in blocks]
+
+
+def ref_cnts(blocks: Iterable[KVCacheBlock]) -> tuple[int, ...]:
+    """How many owners each of the blocks has, by its own count."""
+    return tuple(block.ref_cnt for block in blocks)

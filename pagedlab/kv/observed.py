@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pagedlab.kv.block import KVCacheBlock, block_ids
+from pagedlab.kv.block import KVCacheBlock, block_ids, ref_cnts
 from pagedlab.trace import events as ev
 from pagedlab.trace.recorder import Recorder, source_of
 
@@ -40,7 +40,9 @@ class ObservedBlockPool:
                     ev.BlockEvicted(block_id=block.block_id, block_hash=block_hash.hex(), source=source)
                 )
         self._recorder.emit(
-            ev.BlocksAllocated(request_id=self.request_id, block_ids=tuple(block_ids(blocks)), source=source)
+            ev.BlocksAllocated(
+                request_id=self.request_id, block_ids=tuple(block_ids(blocks)), ref_cnt=ref_cnts(blocks), source=source
+            )
         )
         return blocks
 
@@ -53,6 +55,7 @@ class ObservedBlockPool:
                     request_id=self.request_id,
                     block_id=block.block_id,
                     revived=was_free,
+                    ref_cnt=block.ref_cnt,
                     source=source_of(self._pool.touch),
                 )
             )
@@ -78,6 +81,7 @@ class ObservedBlockPool:
                 block_ids=tuple(block_ids(ordered_blocks)),
                 to_head=tuple(queue[:head]),
                 to_tail=tuple(queue[tail:]),
+                ref_cnt=ref_cnts(ordered_blocks),
                 source=source_of(self._pool.free_blocks),
             )
         )

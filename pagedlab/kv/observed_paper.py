@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pagedlab.kv.block import block_ids
+from pagedlab.kv.block import KVCacheBlock, block_ids, ref_cnts
 from pagedlab.trace import events as ev
 from pagedlab.trace.recorder import Recorder, source_of
 
@@ -52,32 +52,43 @@ class ObservedBlockSpaceManager:
     def allocate(self, group: Any) -> None:
         self._manager.allocate(group)
         seen: set[int] = set()
-        for sequence in group.get_seqs():
+        tables = [list(self._manager.block_tables[sequence.request_id]) for sequence in group.get_seqs()]
+        for i, (sequence, table) in enumerate(zip(group.get_seqs(), tables, strict=True)):
             new = []
-            for block_id in self._manager.get_block_table(sequence):
-                if block_id in seen:  # a sibling's: shared
+            later = {block.block_id for other in tables[i + 1 :] for block in other}  # not all their owners are told yet
+            for block in table:
+                if block.block_id in seen:  # a sibling's: shared
                     self._emit(
                         ev.BlockTouched,
                         self._manager.allocate,
                         request_id=sequence.request_id,
-                        block_id=block_id,
+                        block_id=block.block_id,
                         revived=False,
+                        ref_cnt=None if block.block_id in later else block.ref_cnt,
                     )
                 else:
-                    new.append(block_id)
-            seen.update(new)
-            self._emit(ev.BlocksAllocated, self._manager.allocate, request_id=sequence.request_id, block_ids=tuple(new))
+                    new.append(block)
+            seen.update(block_ids(new))
+            self._emit(
+                ev.BlocksAllocated,
+                self._manager.allocate,
+                request_id=sequence.request_id,
+                block_ids=tuple(block_ids(new)),
+                ref_cnt=() if later.intersection(block_ids(new)) else ref_cnts(new),
+            )
 
     def append_slot(self, sequence: Any) -> tuple[int, int] | None:
-        before = self._manager.get_block_table(sequence)
+        before = list(self._manager.block_tables[sequence.request_id])
         pair = self._manager.append_slot(sequence)
-        after = self._manager.get_block_table(sequence)
+        after = list(self._manager.block_tables[sequence.request_id])
         if len(after) > len(before):
+            new = after[len(before) :]
             self._emit(
                 ev.BlocksAllocated,
                 self._manager.append_slot,
                 request_id=sequence.request_id,
-                block_ids=tuple(after[len(before) :]),
+                block_ids=tuple(block_ids(new)),
+                ref_cnt=ref_cnts(new),
             )
         elif after != before:
             logical = next(i for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new)
@@ -86,18 +97,29 @@ class ObservedBlockSpaceManager:
                 self._manager.append_slot,
                 request_id=sequence.request_id,
                 logical_block=logical,
-                from_block_id=before[logical],
-                to_block_id=after[logical],
+                from_block_id=before[logical].block_id,
+                to_block_id=after[logical].block_id,
+                ref_cnt=ref_cnts((before[logical], after[logical])),
             )
         return pair
 
     def fork(self, parent: Any, child: Any) -> None:
         self._manager.fork(parent, child)
-        self._emit(ev.RequestForked, self._manager.fork, request_id=parent.request_id, child_id=child.request_id)
+        swapped = child.request_id in self._manager.cpu_block_tables
+        tables = self._manager.cpu_block_tables if swapped else self._manager.block_tables
+        self._emit(
+            ev.RequestForked,
+            self._manager.fork,
+            request_id=parent.request_id,
+            child_id=child.request_id,
+            ref_cnt=ref_cnts(tables[child.request_id]),
+        )
 
     def swap_out(self, group: Any) -> dict[int, int]:
         names = tuple(s.request_id for s in group.get_seqs() if s.request_id in self._manager.block_tables)
+        left = _by_id(self._manager.block_tables, names)
         mapping = self._manager.swap_out(group)
+        come = _by_id(self._manager.cpu_block_tables, names)
         self._emit(
             ev.BlocksSwappedOut,
             self._manager.swap_out,
@@ -105,12 +127,16 @@ class ObservedBlockSpaceManager:
             gpu_block_ids=tuple(mapping),
             cpu_block_ids=tuple(mapping.values()),
             freed=_on_top(self._manager.gpu_allocator, set(mapping)),
+            gpu_ref_cnt=ref_cnts(map(left.get, mapping)),
+            cpu_ref_cnt=ref_cnts(map(come.get, mapping.values())),
         )
         return mapping
 
     def swap_in(self, group: Any) -> dict[int, int]:
         names = tuple(s.request_id for s in group.get_seqs() if s.request_id in self._manager.cpu_block_tables)
+        left = _by_id(self._manager.cpu_block_tables, names)
         mapping = self._manager.swap_in(group)
+        come = _by_id(self._manager.block_tables, names)
         self._emit(
             ev.BlocksSwappedIn,
             self._manager.swap_in,
@@ -118,6 +144,8 @@ class ObservedBlockSpaceManager:
             cpu_block_ids=tuple(mapping),
             gpu_block_ids=tuple(mapping.values()),
             freed=_on_top(self._manager.cpu_allocator, set(mapping)),
+            cpu_ref_cnt=ref_cnts(map(left.get, mapping)),
+            gpu_ref_cnt=ref_cnts(map(come.get, mapping.values())),
         )
         return mapping
 
@@ -136,10 +164,16 @@ class ObservedBlockSpaceManager:
             to_head=freed,
             to_tail=(),
             pool="cpu" if swapped else "gpu",
+            ref_cnt=ref_cnts(blocks),
         )
 
     def _emit(self, event: type[ev.Event], by: Any, **fields: Any) -> None:
         self._recorder.emit(event(source=source_of(by), **fields))
+
+
+def _by_id(tables: dict[str, list[KVCacheBlock]], names: tuple[str, ...]) -> dict[int, KVCacheBlock]:
+    """The blocks in the tables of ``names``, by their numbers."""
+    return {block.block_id: block for name in names for block in tables[name]}
 
 
 def _on_top(allocator: Any, freed: set[int]) -> tuple[int, ...]:

@@ -55,7 +55,7 @@ def move_tables(
 class SwapCost:
     """What it takes to carry blocks away and back. ``seconds_per_move``: of one batch of copies, whatever is in it
     (starting it, waiting for it); ``seconds_per_block``: of each block in it (to find it and start on it);
-    ``bytes_per_second``: of the bytes."""
+    ``bytes_per_second``: of the bytes, ``math.inf`` where they cost nothing besides."""
 
     bytes_per_token: int
     bytes_per_second: float

@@ -5,6 +5,9 @@ values only (ints, strings, tuples), so a trace can be written to a file, read o
 
 ``source`` names the function that did it, as ``module:qualified.name`` (never a path). Where the function was a
 learner's own part, it names the learner's function.
+
+``ref_cnt`` is what the pool itself counts for these blocks once the thing is done: in an honest run as many owners as
+the events tell of, in a faulty one perhaps not. Empty, or None, where it was not recorded (a trace from before it was).
 """
 
 from __future__ import annotations
@@ -141,6 +144,7 @@ class BlocksAllocated(Event):
 
     request_id: str
     block_ids: tuple[int, ...]
+    ref_cnt: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +157,7 @@ class BlockTouched(Event):
     request_id: str
     block_id: int
     revived: bool
+    ref_cnt: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +191,7 @@ class BlocksFreed(Event):
     to_head: tuple[int, ...]
     to_tail: tuple[int, ...]
     pool: str = "gpu"
+    ref_cnt: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,21 +237,25 @@ class PrefixRemoved(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestForked(Event):
-    """``child_id`` came to be: it holds the same tokens as ``request_id``, and shares every block of it."""
+    """``child_id`` came to be: it holds the same tokens as ``request_id``, and shares every block of it (``ref_cnt``:
+    of these, in the order of its table)."""
 
     request_id: str
     child_id: str
+    ref_cnt: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockCopied(Event):
     """Copy-on-write: the request is about to write into ``from_block_id``, which others hold too, so it got
-    ``to_block_id`` (from the head of the free queue) in its place, with a copy of the bytes."""
+    ``to_block_id`` (from the head of the free queue) in its place, with a copy of the bytes. ``ref_cnt``: of these two
+    blocks."""
 
     request_id: str
     logical_block: int
     from_block_id: int
     to_block_id: int
+    ref_cnt: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +270,8 @@ class BlocksSwappedOut(Event):
     gpu_block_ids: tuple[int, ...]
     cpu_block_ids: tuple[int, ...]
     freed: tuple[int, ...]
+    gpu_ref_cnt: tuple[int, ...] = ()
+    cpu_ref_cnt: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +283,8 @@ class BlocksSwappedIn(Event):
     gpu_block_ids: tuple[int, ...]
     cpu_block_ids: tuple[int, ...]
     freed: tuple[int, ...]
+    gpu_ref_cnt: tuple[int, ...] = ()
+    cpu_ref_cnt: tuple[int, ...] = ()
 
 
 # ------------------------------------------------------------------------------------- contiguous allocation
@@ -397,7 +411,7 @@ def from_dict(data: dict[str, Any]) -> Event:
     for name, value in fields.items():
         if name not in types_of:
             raise ValueError(f"event {kind!r} has no field {name!r}")
-        if not _fits(value, types_of[name]):
+        if not _fits(value, types_of[name], signed=name.endswith("ref_cnt")):
             raise ValueError(f"field {name!r} of event {kind!r} must be {types_of[name]}, not {value!r}")
     try:
         return cls(**fields)
@@ -405,15 +419,15 @@ def from_dict(data: dict[str, Any]) -> Event:
         raise ValueError(f"event {kind!r}: {error}") from None
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def _fits(value: Any, hint: Any, signed: bool = False) -> bool:
     origin = typing.get_origin(hint)
     if origin is tuple:
         item = typing.get_args(hint)[0]
-        return isinstance(value, tuple) and all(_fits(x, item) for x in value)
+        return isinstance(value, tuple) and all(_fits(x, item, signed) for x in value)
     if origin is types.UnionType:
-        return any(_fits(value, option) for option in typing.get_args(hint))
+        return any(_fits(value, option, signed) for option in typing.get_args(hint))
     if hint is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if hint is int:  # all of them count or number something
-        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    if hint is int:  # all of them count or number something; owners that are given up too often are counted below 0
+        return isinstance(value, int) and not isinstance(value, bool) and (signed or value >= 0)
     return isinstance(value, hint)

@@ -6,6 +6,7 @@ nothing else, so a picture of a live engine and a picture of a saved file come f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -98,7 +99,7 @@ class MemoryState:
     running_step: bool = False  # between a step's start and its end
     requests: dict[str, RequestState] = field(default_factory=dict)
     tables: dict[str, list[int]] = field(default_factory=dict)  # request -> physical block of each logical block
-    ref_cnt: list[int] = field(default_factory=list)  # by block
+    ref_cnt: list[int] = field(default_factory=list)  # by block: its owners, as the pool itself counts them
     free: list[int] = field(default_factory=list)  # the free queue, head first
     cached: dict[int, str] = field(default_factory=dict)  # block -> hash
     prefixes: dict[str, CachedPrefix] = field(default_factory=dict)  # by hash; together they are the tree of prefixes
@@ -279,12 +280,21 @@ def _looked_up(s: MemoryState, e: ev.PrefixLookedUp | ev.AllocationFailed) -> No
     s.requests[e.request_id]  # must be known; nothing in memory changes
 
 
+def _count(pool: MemoryState | CpuPool, block_ids: Sequence[int], change: int, recorded: Sequence[int]) -> None:
+    """``change`` owners more for each of the blocks; where the pool's own counts were recorded, these instead."""
+    for block_id in block_ids:
+        pool.ref_cnt[block_id] += change
+    if recorded:
+        for block_id, ref_cnt in zip(block_ids, recorded, strict=True):
+            pool.ref_cnt[block_id] = ref_cnt
+
+
 def _blocks_allocated(s: MemoryState, e: ev.BlocksAllocated) -> None:
     if tuple(s.free[: len(e.block_ids)]) != e.block_ids:
         raise ValueError(f"blocks {e.block_ids} are not the head of the free queue {s.free[: len(e.block_ids) + 2]}…")
     del s.free[: len(e.block_ids)]
+    _count(s, e.block_ids, 1, e.ref_cnt)
     for block_id in e.block_ids:
-        s.ref_cnt[block_id] += 1
         s.slots[block_id] = [None] * s.block_size  # what lies there is nobody's any more
     s.tables.setdefault(e.request_id, []).extend(e.block_ids)
 
@@ -292,7 +302,7 @@ def _blocks_allocated(s: MemoryState, e: ev.BlocksAllocated) -> None:
 def _block_touched(s: MemoryState, e: ev.BlockTouched) -> None:
     if e.revived:
         s.free.remove(e.block_id)
-    s.ref_cnt[e.block_id] += 1
+    _count(s, [e.block_id], 1, [] if e.ref_cnt is None else [e.ref_cnt])
     s.tables.setdefault(e.request_id, []).append(e.block_id)
 
 
@@ -308,8 +318,7 @@ def _block_evicted(s: MemoryState, e: ev.BlockEvicted) -> None:
 
 def _blocks_freed(s: MemoryState, e: ev.BlocksFreed) -> None:
     pool = s.cpu if e.pool == "cpu" else s
-    for block_id in e.block_ids:
-        pool.ref_cnt[block_id] -= 1
+    _count(pool, e.block_ids, -1, e.ref_cnt)
     pool.free[:0] = e.to_head
     pool.free.extend(e.to_tail)
     pool.tables.pop(e.request_id, None)
@@ -360,8 +369,7 @@ def _request_forked(s: MemoryState, e: ev.RequestForked) -> None:
     )
     pool, queue = (s.cpu, s.swapped) if parent.status == "swapped" else (s, s.running)
     pool.tables[e.child_id] = list(pool.tables[e.request_id])
-    for block_id in s.cpu.tables[e.child_id] if pool is s.cpu else s.given(e.request_id):
-        pool.ref_cnt[block_id] += 1
+    _count(pool, s.cpu.tables[e.child_id] if pool is s.cpu else s.given(e.request_id), 1, e.ref_cnt)
     if e.request_id in s.edits:
         s.edits[e.child_id] = dict(s.edits[e.request_id])
     # The sequences of a request stand together in the queue.
@@ -376,19 +384,23 @@ def _block_copied(s: MemoryState, e: ev.BlockCopied) -> None:
     s.free.pop(0)
     table[e.logical_block] = e.to_block_id
     s.edits.get(e.request_id, {}).pop(e.logical_block, None)
-    s.ref_cnt[e.from_block_id] -= 1
-    s.ref_cnt[e.to_block_id] += 1
+    _count(s, [e.from_block_id], -1, e.ref_cnt[:1])
+    _count(s, [e.to_block_id], 1, e.ref_cnt[1:])
     s.slots[e.to_block_id] = list(s.slots[e.from_block_id])
 
 
 def _swapped_out(s: MemoryState, e: ev.BlocksSwappedOut) -> None:
     _move(e.request_ids, dict(zip(e.gpu_block_ids, e.cpu_block_ids, strict=True)), s, s.cpu, e.freed, s.block_size)
+    _count(s, e.gpu_block_ids, 0, e.gpu_ref_cnt)
+    _count(s.cpu, e.cpu_block_ids, 0, e.cpu_ref_cnt)
     for request_id in e.request_ids:  # the bytes went from where the manager put them: an edit ends here
         s.edits.pop(request_id, None)
 
 
 def _swapped_in(s: MemoryState, e: ev.BlocksSwappedIn) -> None:
     _move(e.request_ids, dict(zip(e.cpu_block_ids, e.gpu_block_ids, strict=True)), s.cpu, s, e.freed, s.block_size)
+    _count(s, e.gpu_block_ids, 0, e.gpu_ref_cnt)
+    _count(s.cpu, e.cpu_block_ids, 0, e.cpu_ref_cnt)
 
 
 def _move(

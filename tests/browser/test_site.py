@@ -54,11 +54,13 @@ def test_a_chapters_page_has_labs_that_step_and_no_error(chapter, site, page, ar
     page.screenshot(path=artifacts / f"site-{chapter}.png", full_page=True)
 
 
-@pytest.mark.parametrize("name", ["index", "glossary", "map", "where-next", "learners"])
+@pytest.mark.parametrize("name", ["index", "one-page", "glossary", "map", "where-next", "learners"])
 def test_the_other_pages_open_and_their_links_lead_somewhere(name, site, page, artifacts):
     page.goto((site / f"{name}.html").as_uri())
     assert page.locator("h1").count() == 1
     page.screenshot(path=artifacts / f"site-{name}.png", full_page=True)
+    pictures = page.eval_on_selector_all("img", "pictures => pictures.map(one => one.naturalWidth)")
+    assert all(pictures) and bool(pictures) == (name == "one-page")
     links = page.eval_on_selector_all("a", "links => links.map(a => a.getAttribute('href'))")
     assert links
     for link in links:

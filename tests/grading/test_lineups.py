@@ -12,7 +12,8 @@ from pagedlab.grading.tasks.ex12.lineup import STORED, drawn, runs, stored
 from pagedlab.hunt import FAULTS
 from pagedlab.trace.events import to_dict
 
-NOT_OF_MEMORY = ("seconds", "token_id", "token_ids", "text", "texts", "block_hash", "parent_hash")  # of model or machine
+# Of the model or the machine, not of memory:
+NOT_OF_MEMORY = ("seconds", "token_id", "token_ids", "text", "texts", "block_hash", "parent_hash")
 
 
 def moves(trace):

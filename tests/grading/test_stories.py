@@ -9,9 +9,13 @@ from pagedlab.grading.exercises.ex04.facts import facts as facts04
 from pagedlab.grading.exercises.ex06.facts import facts as facts06
 from pagedlab.grading.exercises.ex07.facts import facts as facts07
 from pagedlab.grading.exercises.ex12.facts import facts as facts12
+<<<<<<< HEAD
 from pagedlab.grading.tasks import ex02, ex04, ex06
 from pagedlab.grading.tasks import ex07 as tasks07
 from pagedlab.grading.tasks import ex12 as tasks12
+=======
+from pagedlab.grading.tasks import ex02, ex04, ex06, ex07, ex12
+>>>>>>> 3f85841f28a0332d4eb629895c41d9e924aa8d33
 from pagedlab.grading.tasks.ex01.story import NUM_SLOTS
 from pagedlab.hunt import FAULTS
 from pagedlab.kv import BlockPool, cow
@@ -108,7 +112,7 @@ def test_07_runs_on_a_learners_pool():
     class Mine(BlockPool):
         pass
 
-    llm = tasks07.story(47, block_pool=Mine)
+    llm = ex07.story(47, block_pool=Mine)
     llm.step()
     assert llm.kv_cache_manager.get_block_ids("Z") == facts07(47).hits + facts07(47).new_blocks
 
@@ -132,7 +136,7 @@ def test_a_wrong_prediction_is_not_told_the_right_one(part, wrong, right):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_in_12_each_of_ten_runs_has_another_fault_that_shows_where_the_checker_says(seed):
-    truth, lined_up = facts12(seed), tasks12.runs(seed)
+    truth, lined_up = facts12(seed), ex12.runs(seed)
     assert {facts.fault for facts in truth.values()} == set(FAULTS)
     for name, trace in lined_up.items():
         finding = first_broken(trace)

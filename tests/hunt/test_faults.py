@@ -2,10 +2,12 @@
 
 import pytest
 
-from pagedlab.engine import LLM
+from pagedlab.engine import LLM, SamplingParams
 from pagedlab.hunt import EXAMPLE, FAULTS, honest, record
+from pagedlab.hunt.parts import Trusting
 from pagedlab.hunt.stress import KNOBS, stress
 from pagedlab.hunt.words import first_wrong_word
+from pagedlab.kv import KVCacheManager
 from pagedlab.trace import load, replay, save
 from pagedlab.trace.invariants import broken, first_broken
 
@@ -25,6 +27,29 @@ def test_a_fault_breaks_its_rule_first_and_the_same_workload_without_it_none(nam
         assert 0 < finding.step and finding.block_ids
         clean = honest(name, seed, model)
         assert first_broken(clean) is None and broken(replay(clean)) == [] and not clean.header["crash"]
+
+
+def test_owners_that_are_counted_wrongly_show_in_the_event_that_counts_them(model):
+    for seed in range(3):
+        run = record("missing owner", seed, model)
+        finding = first_broken(run)
+        event, state = run.events[finding.event], replay(run, finding.event + 1)
+        assert event.kind == "block_touched" and len(state.owners(event.block_id)) == 2
+        assert event.ref_cnt == state.ref_cnt[event.block_id] == 1
+
+
+def test_a_block_that_nobody_shares_and_is_given_back_twice_shows_in_that_step(model):
+    class GivesTheLastTwice(KVCacheManager):
+        def free(self, request):
+            self.req_to_blocks[request.request_id].append(self.req_to_blocks[request.request_id][-1])
+            super().free(request)
+
+    llm = LLM(model, record=True, **KNOBS, block_pool=Trusting, kv_cache_manager=GivesTheLastTwice)
+    llm.generate("Hello you", SamplingParams(max_tokens=3, ignore_eos=True))
+    finding, (freed,) = first_broken(llm.trace), [e for e in llm.trace.events if e.kind == "blocks_freed"]
+    assert llm.trace.events[finding.event] is freed
+    assert (finding.rule, finding.block_ids) == ("owners", freed.block_ids[:1])
+    assert "ref_cnt -1" in str(finding)
 
 
 def test_there_are_ten_and_each_has_its_report_and_a_sentence():

@@ -1,5 +1,7 @@
 """Replaying a trace gives exactly the state of the live manager, after every completed operation of any run."""
 
+import json
+
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -34,6 +36,15 @@ class AllToTheHead(BlockPool):
         self.free_block_queue.prepend_n([block for block in ordered_blocks if block.ref_cnt == 0])
 
 
+class CountsTwice(AllToTheTail):
+    """A faulty pool: a block that is shared gets two owners more, so that it is never free again."""
+
+    def touch(self, blocks):
+        super().touch(blocks)
+        for block in blocks:
+            block.ref_cnt += 1
+
+
 class ObservedMachine(RuleBasedStateMachine):
     """An observed manager, and beside it the state folded from its events."""
 
@@ -41,7 +52,7 @@ class ObservedMachine(RuleBasedStateMachine):
         num_blocks=st.integers(2, 12),
         block_size=st.integers(1, 4),
         caching=st.booleans(),
-        pool=st.sampled_from([BlockPool, AllToTheTail, AllToTheHead]),
+        pool=st.sampled_from([BlockPool, AllToTheTail, AllToTheHead, CountsTwice]),
     )
     def start(self, num_blocks, block_size, caching, pool):
         self.block_size, self.caching = block_size, caching
@@ -123,7 +134,8 @@ TestReplayEqualsLive.settings = settings(
 )
 
 
-def test_a_saved_trace_replays_to_the_same_state(tmp_path):
+def small_run() -> Recorder:
+    """Three requests that share a beginning, the first of which is over."""
     recorder = Recorder({"schema": ev.SCHEMA_VERSION, "config": {"num_blocks": 8, "block_size": 2}})
     pool = ObservedBlockPool(BlockPool(8), 2, recorder)
     manager = ObservedKVCacheManager(KVCacheManager(pool, 2, 64), pool, recorder)
@@ -136,7 +148,35 @@ def test_a_saved_trace_replays_to_the_same_state(tmp_path):
         manager.allocate_slots(request, len(tokens) - num_hit, new_computed_blocks=hits)
         if name == "A":
             manager.free(request)
-    assert replay(load(save(recorder.trace, tmp_path / "run.jsonl.gz"))) == replay(recorder.trace)
+    return recorder
+
+
+def test_a_saved_trace_replays_to_the_same_state(tmp_path):
+    trace = small_run().trace
+    assert replay(load(save(trace, tmp_path / "run.jsonl.gz"))) == replay(trace)
+
+
+def test_a_trace_from_before_counts_were_recorded_replays_to_the_same_state(tmp_path):
+    trace = small_run().trace
+    lines = [json.loads(line) for line in save(trace, tmp_path / "run.jsonl").read_text().splitlines()]
+    assert any("ref_cnt" in line for line in lines)
+    old = "\n".join(json.dumps({k: v for k, v in line.items() if k != "ref_cnt"}) for line in lines)
+    (tmp_path / "old.jsonl").write_text(old)
+    assert replay(load(tmp_path / "old.jsonl")) == replay(trace)
+
+
+def test_an_event_has_what_the_pool_counts_below_0_too(tmp_path):
+    recorder = Recorder({"schema": ev.SCHEMA_VERSION, "config": {"num_blocks": 4, "block_size": 2}})
+    recorder.emit(ev.RequestArrived(request_id="A", token_ids=(7,), texts=("",), max_tokens=1))
+    pool = ObservedBlockPool(AllToTheTail(4), 2, recorder)
+    pool.request_id = "A"
+    blocks = pool.get_new_blocks(2)
+    pool.touch(blocks[:1])
+    pool.free_blocks(blocks)
+    pool.free_blocks(blocks[1:])  # a second time
+    counts = [e.ref_cnt for e in recorder.trace.events[1:]]
+    assert counts == [(1, 1), 2, (1, 0), (-1,)]
+    assert replay(load(save(recorder.trace, tmp_path / "run.jsonl"))).ref_cnt == [0, 1, -1, 0]
 
 
 def test_a_pool_that_nobody_watches_is_left_as_it_was():

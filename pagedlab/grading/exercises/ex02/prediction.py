@@ -37,6 +37,12 @@ def _aligned(byte: int, owner: list, truth: Facts) -> str | None:
     return None if byte % head == 0 else f"every head's numbers begin at a multiple of {head} bytes; {byte} is none"
 
 
+def _numbers(byte: int, owner: list, truth: Facts) -> str | None:
+    if byte * truth.puzzle.element_size != truth.key_begins:
+        return None
+    return f"{byte} counts numbers of {truth.puzzle.element_size} bytes"
+
+
 def _axis(axis: int, hint: str) -> Any:
     """The steps that an address makes along one axis, worked out of the address by the strides before it."""
 
@@ -84,7 +90,12 @@ PREDICTION = Part(
         Property(
             "a head's numbers begin inside the pool, at a multiple of their length",
             _of(_aligned),
-            ("Each stride is a multiple of the next one. Have you turned numbers into bytes, and only once?",),
+            ("Each stride is a multiple of the next one. Have you turned numbers into bytes only once?",),
+        ),
+        Property(
+            "key_begins counts bytes",
+            _of(_numbers),
+            ("Strides count numbers. How many bytes does a number take?",),
         ),
         Property("the key lies in its layer", _of(_axis(0, "layer")), ("The first stride leads to the layer.",)),
         Property(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+from pagedlab.grading.draws import twice
 from pagedlab.grading.part import Part, Property
 from pagedlab.grading.plain import raised, show
 from pagedlab.grading.tasks.ex09 import probes
@@ -41,8 +42,13 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         knobs | {"target": 1.5, "table": [[None, None], small[0]]},
         knobs | {"target": 1.0, "table": [[None, None], [None, None]]},
     ]
-    while len(cases) < 20:
-        case = _case(rng, unreachable=len(cases) % 7 == 6)
+    return [*cases, *twice(_drawn, rng, "09.2")]
+
+
+def _drawn(rng: random.Random) -> list[dict]:
+    cases: list[dict] = []
+    while len(cases) < 10:
+        case = _case(rng, unreachable=len(cases) % 5 == 4)
         if case:
             cases.append(case)
     return cases
@@ -115,9 +121,12 @@ def _comes_up(case: dict, answer: dict) -> str | None:
 def _meets(case: dict, answer: dict) -> str | None:
     choice = answer["choice"]
     if choice is None:
-        return None if fewest(case) is None else "you found none, and there is one"
+        return None if fewest(case) is None else "you gave None, and there is a setting that meets it"
     ran = found(case, choice)
-    return None if ran["at_once"] >= case["target"] else f"you chose {tuple(choice)}, which gives {ran}"
+    if ran["at_once"] >= case["target"]:
+        return None
+    of = "another setting meets the target" if fewest(case) is not None else "no setting meets it, so None is expected"
+    return f"you chose {tuple(choice)}, which gives {ran['at_once']} at once; {of}"
 
 
 def _fewest(case: dict, answer: dict) -> str | None:
@@ -127,7 +136,7 @@ def _fewest(case: dict, answer: dict) -> str | None:
     ran = found(case, choice)
     if ran["preemptions"] == fewest(case):
         return None
-    return f"you chose {tuple(choice)}, which gives {ran}; another setting meets the target with fewer"
+    return f"you chose {tuple(choice)}, with {ran['preemptions']} preemptions; {fewest(case)} are enough"
 
 
 def _runs(case: dict, answer: dict) -> str | None:

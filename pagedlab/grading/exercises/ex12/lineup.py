@@ -108,7 +108,8 @@ WHAT = Part(
             _faults,
             (
                 "Which rule is broken first? That alone leaves one or two faults for each run.",
-                "Two break the same rule (a token is written onto a token): one of them where sequences fork.",
+                "Twice two break the same rule. A token is written onto a token: one of them is where sequences fork. "
+                "Owners are counted wrongly: one of them is where a block is shared, one where it is given back.",
                 "A request that comes back after it made room: does it count wrongly, or write to wrong places?",
             ),
         ),

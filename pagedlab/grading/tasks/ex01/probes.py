@@ -41,7 +41,10 @@ def _release(strip: Any, start: int, length: int) -> None:
 
 def account(objects: dict[str, Any], case: dict) -> dict:
     regions, holes = [tuple(region) for region in case["regions"]], list(case["holes"])
-    return {"account": attempt(objects["account"], regions, holes, case["needs"])}
+    return {
+        "account": attempt(objects["account"], regions, holes, case["needs"]),
+        "after": attempt(lambda: [regions, holes]),
+    }
 
 
 def prediction(objects: dict[str, Any], case: dict) -> dict:

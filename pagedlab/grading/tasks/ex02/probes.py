@@ -11,8 +11,9 @@ def translation(objects: dict[str, Any], case: dict) -> dict:
     size = case["block_size"]
     tables = {name: list(table) for name, table in case["tables"].items()}
     return {
-        "there": [attempt(objects["translate"], list(tables["A"]), size, p) for p in case["positions"]],
+        "there": [attempt(objects["translate"], tables[case["of"]], size, p) for p in case["positions"]],
         "back": [attempt(objects["whose"], tables, size, block, offset) for block, offset in case["places"]],
+        "tables": attempt(lambda: tables),
     }
 
 

@@ -8,12 +8,14 @@ from pagedlab.grading.plain import attempt
 
 
 def waste(objects: dict[str, Any], case: dict) -> dict:
-    return {"waste": attempt(objects["waste"], list(case["lengths"]), case["block_size"])}
+    lengths = list(case["lengths"])
+    return {"waste": attempt(objects["waste"], lengths, case["block_size"]), "lengths": attempt(lambda: lengths)}
 
 
 def admitted(objects: dict[str, Any], case: dict) -> dict:
-    asked = (list(case["prompts"]), case["free_blocks"], case["block_size"], case["places"])
-    return {"admitted": attempt(objects["admitted"], *asked)}
+    prompts = list(case["prompts"])
+    asked = (prompts, case["free_blocks"], case["block_size"], case["places"])
+    return {"admitted": attempt(objects["admitted"], *asked), "prompts": attempt(lambda: prompts)}
 
 
 def speed(objects: dict[str, Any], case: dict) -> dict:

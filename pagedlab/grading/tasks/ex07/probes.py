@@ -12,12 +12,23 @@ from pagedlab.kv import KVCacheBlock
 
 
 def names(objects: dict[str, Any], case: dict) -> dict:
+    """``given``: the tokens as they are after the call. ``imitated``: the names of the first prompt's blocks without
+    the first one, under a salt that reads like that one's name."""
+
     def named(tokens: list[int], salt: str) -> Any:
         given = {"salt": salt} if salt else {}
-        made = objects["block_hashes"](list(tokens), case["block_size"], **given)
+        made = objects["block_hashes"](tokens, case["block_size"], **given)
         return [name.hex() if type(name) is bytes else {"type": type(name).__name__} for name in made]
 
-    return {"names": [attempt(named, tokens, salt) for tokens, salt in case["prompts"]]}
+    prompts = [(list(tokens), salt) for tokens, salt in case["prompts"]]
+    found = [attempt(named, tokens, salt) for tokens, salt in prompts]
+    first = found[0][0] if type(found[0]) is list and found[0] else ""
+    rest = list(case["prompts"][0][0][case["block_size"] :])
+    return {
+        "names": found,
+        "given": attempt(lambda: [tokens for tokens, _ in prompts]),
+        "imitated": attempt(named, rest, first) if type(first) is str and first else [],
+    }
 
 
 def _name(i: int) -> bytes:
@@ -26,13 +37,14 @@ def _name(i: int) -> bytes:
 
 def hits(objects: dict[str, Any], case: dict) -> dict:
     blocks = {_name(int(i)): KVCacheBlock(block_id) for i, block_id in case["cached"].items()}
-    names = [_name(i) for i in range(case["full"])]
+    there = {id(block) for block in blocks.values()}
+    given = [_name(i) for i in range(case["full"])]
 
-    def ask() -> list[int]:
-        found = objects["longest_hit"](names, case["num_tokens"], case["block_size"], blocks.get)
-        return [block.block_id for block in found]
+    def ask() -> list[Any]:
+        found = objects["longest_hit"](given, case["num_tokens"], case["block_size"], blocks.get)
+        return [block.block_id if id(block) in there else f"a copy of {block.block_id}" for block in found]
 
-    return {"found": attempt(ask)}
+    return {"found": attempt(ask), "given": attempt(lambda: [name.decode() for name in given])}
 
 
 PROBES = {"07.1": queue, "07.2": names, "07.3": hits, "07.4": pool, "07.5": values}

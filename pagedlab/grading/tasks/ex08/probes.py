@@ -10,16 +10,17 @@ from pagedlab.grading.tasks.values import values
 
 
 def price(objects: dict[str, Any], case: dict) -> dict:
-    sizes = case["num_tokens"], case["block_size"]
+    sizes, kept = (case["num_tokens"], case["block_size"]), list(case["kept"])
     return {
         "swap": attempt(objects["swap_bytes"], *sizes, case["bytes"]),
-        "recompute": attempt(objects["recompute_tokens"], *sizes, list(case["kept"])),
+        "recompute": attempt(objects["recompute_tokens"], *sizes, kept),
+        "kept": attempt(lambda: kept),
     }
 
 
 def choice(objects: dict[str, Any], case: dict) -> dict:
-    given = case["num_tokens"], list(case["sizes"]), dict(case["machine"])
-    return {"sizes": attempt(objects["swap_pays"], *given)}
+    given = list(case["sizes"]), dict(case["machine"])
+    return {"sizes": attempt(objects["swap_pays"], case["num_tokens"], *given), "given": attempt(lambda: given)}
 
 
 PROBES = {"08.1": price, "08.2": choice, "08.3": step, "08.4": values}

@@ -1,0 +1,11 @@
+"""A salt may look like the name of the block before."""
+# loses: 07.2
+# blames: 07.2 different salts share no name
+
+# part 07.2
+def block_hashes(token_ids, block_size, salt=""):
+    names, parent = [], salt
+    for end in range(block_size, len(token_ids) + 1, block_size):
+        parent = sha256((parent + str(token_ids[end - block_size : end])).encode()).hexdigest()
+        names.append(bytes.fromhex(parent))
+    return names

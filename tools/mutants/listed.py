@@ -1,0 +1,61 @@
+"""``tests/mutants/equivalent/NN.toml``: the mutants that no check can tell from the solution, each with the reason.
+
+    [[mutant]]
+    part = "01.1"
+    was = "if size >= length:"
+    now = "if length <= size:"
+    why = "The same comparison, read from the other side."
+
+``was`` and ``now`` are the lines that differ, without their indentation.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from dataclasses import dataclass
+
+from mutants.cells import ROOT
+
+FOLDER = ROOT / "tests" / "mutants" / "equivalent"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What tells a mutant from its solution."""
+
+    part: str
+    was: str
+    now: str
+
+    def as_toml(self) -> str:
+        """An entry that still lacks its reason."""
+        lines = [f"{name} = {_quoted(getattr(self, name))}" for name in ("part", "was", "now")]
+        return "\n".join(["[[mutant]]", *lines, 'why = ""', ""])
+
+
+def change(part: str, source: str, mutant: str) -> Change:
+    a, b = ([line.strip() for line in text.split("\n")] for text in (source, mutant))
+    was, now = [], []
+    for tag, i, j, k, n in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        if tag != "equal":
+            was += [line for line in a[i:j] if not line.startswith("###")]
+            now += b[k:n]
+    return Change(part, "\n".join(was), "\n".join(now))
+
+
+def equivalents(number: str) -> dict[Change, str]:
+    """The reasons, by what was changed. Raises ValueError for an entry without one, and for one that stands twice."""
+    path = FOLDER / f"{number}.toml"
+    found: dict[Change, str] = {}
+    for entry in tomllib.loads(path.read_text())["mutant"] if path.exists() else []:
+        one = Change(entry["part"], entry["was"], entry["now"])
+        if one in found or not entry["why"].strip():
+            raise ValueError(f"{path.name}: {one} stands twice or has no reason")
+        found[one] = entry["why"]
+    return found
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text) if "\n" not in text else "'''\n" + text + "'''"
