@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import tomllib
 from dataclasses import dataclass
@@ -36,13 +35,12 @@ class Change:
 
 
 def change(part: str, source: str, mutant: str) -> Change:
-    a, b = ([line.strip() for line in text.split("\n")] for text in (source, mutant))
-    was, now = [], []
-    for tag, i, j, k, n in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        if tag != "equal":
-            was += [line for line in a[i:j] if not line.startswith("###")]
-            now += b[k:n]
-    return Change(part, "\n".join(was), "\n".join(now))
+    """From the first line that differs to the last one."""
+    a, b = ([line.strip() for line in text.split("\n") if "### BEGIN" not in line] for text in (source, mutant))
+    for end in (0, -1):
+        while a and b and a[end] == b[end]:
+            del a[end], b[end]
+    return Change(part, "\n".join(a), "\n".join(b))
 
 
 def equivalents(number: str) -> dict[Change, str]:

@@ -56,6 +56,13 @@ def _made(case: dict, answer: dict) -> str | None:
     return answer["made"] and f"FirstFit({case['num_slots']}) gave {answer['made']}"
 
 
+def _other(case: dict, answer: dict) -> str | None:
+    free = [[0, case["num_slots"]]]
+    if answer["made"] or same(answer["other"], free):
+        return None
+    return f"after work on one strip of {free[0][1]} slots another's holes is {show(answer['other'])}; expected {free}"
+
+
 def _of(wrong: Any) -> Any:
     """Look at the first piece of work after which the strip is not like the reference's: from there on the two are not
     alike. ``wrong`` gets what, number, answer, right answer and the holes before, and says what it finds."""
@@ -163,6 +170,7 @@ FIRST_FIT = Part(
                 "After every release, walk over the sorted holes: does one end where the next one starts?",
             ),
         ),
+        Property("each strip has holes of its own", _other, ("What __init__ makes belongs to self.",)),
     ),
     answered_by=("ContiguousMemory",),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from pagedlab.grading.draws import twice
 from pagedlab.grading.part import OfErrors, Part, Property
 from pagedlab.grading.plain import raised, same, show
 from pagedlab.grading.tasks.ex06 import probes
@@ -20,30 +21,35 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         {"num_blocks": 1, "operations": [["allocate"], ["allocate"], ["free", 0], ["allocate"]]},
         {"num_blocks": 3, "operations": [["allocate"], ["free", 2], ["free", 2], ["allocate"], ["allocate"]]},
     ]
-    for i in range(20):
-        num_blocks = 2 + i // 4
-        free, owners = list(range(num_blocks)), {}
-        operations: list[list] = []
-        for _ in range(6 + i):
-            kind = rng.choice(("allocate", "allocate", "share", "free", "free"))
-            if kind == "allocate":
-                if free:
-                    owners[free.pop()] = 1
-                operations.append([kind])
-            elif kind == "share" and owners:
-                block = rng.choice(list(owners))
-                owners[block] += 1
-                operations.append([kind, block])
-            elif kind == "free":
-                block = rng.randrange(num_blocks) if rng.random() < 0.2 or not owners else rng.choice(list(owners))
-                operations.append([kind, block])
-                if block in owners:
-                    owners[block] -= 1
-                    if owners[block] == 0:
-                        del owners[block]
-                        free.append(block)
-        cases.append({"num_blocks": num_blocks, "operations": operations})
-    return cases
+    return cases + twice(_drawn, rng, "06.1")
+
+
+def _drawn(rng: random.Random) -> list[dict]:
+    return [_random_work(rng, 2 + i // 4, 6 + i) for i in range(16)]
+
+
+def _random_work(rng: random.Random, num_blocks: int, count: int) -> dict:
+    free, owners = list(range(num_blocks)), {}
+    operations: list[list] = []
+    for _ in range(count):
+        kind = rng.choice(("allocate", "allocate", "share", "free", "free"))
+        if kind == "allocate":
+            if free:
+                owners[free.pop()] = 1
+            operations.append([kind])
+        elif kind == "share" and owners:
+            block = rng.choice(list(owners))
+            owners[block] += 1
+            operations.append([kind, block])
+        elif kind == "free":
+            block = rng.randrange(num_blocks) if rng.random() < 0.2 or not owners else rng.choice(list(owners))
+            operations.append([kind, block])
+            if block in owners:
+                owners[block] -= 1
+                if owners[block] == 0:
+                    del owners[block]
+                    free.append(block)
+    return {"num_blocks": num_blocks, "operations": operations}
 
 
 def _reference(case: dict) -> list[dict]:
@@ -61,21 +67,29 @@ def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
         if same(mine, right):
             continue
         story = f"{case['num_blocks']} blocks; {', '.join(told)}"
-        if right["result"] == "ValueError":
-            kind = "refused"
-            what = f"gave {show(mine['result'])}" if mine["result"] != "ValueError" else _state(mine)
-        elif not same(mine["result"], right["result"]):
-            kind, what = name, f"gave {show(mine['result'])}"
+        result = f"the last of these gave {said(mine['result'])}; expected {said(right['result'])}"
+        owners = f"then the blocks have {show(mine['owners'])} owners; expected {right['owners']}"
+        free = f"then free are {show(mine['free'])}; expected {right['free']}"
+        if not same(mine["result"], right["result"]):
+            kind, what = name, result
         elif not same(mine["owners"], right["owners"]):
-            kind, what = f"{name} owners", _state(mine)
+            kind, what = f"{name} owners", owners
         else:
-            kind, what = f"{name} free", _state(mine)
-        return kind, f"{story}: the last of these {what}" if what.startswith("gave") else f"{story}: now {what}"
+            kind, what = f"{name} free", free
+        return "refused" if "refused" in right["result"] else kind, f"{story}: {what}"
     return None
 
 
-def _state(step: dict) -> str:
-    return f"the blocks have {show(step['owners'])} owners, and free are {show(step['free'])}"
+def said(result: dict) -> str:
+    """What a call gave, in words."""
+    return "a ValueError" if "refused" in result else show(result["returned"])
+
+
+def _other(case: dict, answer: dict) -> str | None:
+    untouched = [[i, 0] for i in range(case["num_blocks"])]
+    if same(answer["other"], untouched):
+        return None
+    return f"after work on one allocator, another's free blocks and their owners are {show(answer['other'])}"
 
 
 def _only(*kinds: str) -> Any:
@@ -102,7 +116,8 @@ ALLOCATOR = Part(
             _only("allocate", "allocate free"),
             (
                 "The free blocks are a stack: the last one in is the first one out.",
-                "list.pop() does both at once. What it returns is the record, and that is asked for, not its number.",
+                "What stands there is the record itself. It is asked for, not its number, and no other record.",
+                "list.pop() takes the last one away and returns it.",
             ),
         ),
         Property(
@@ -123,6 +138,7 @@ ALLOCATOR = Part(
                 "Only at ref_cnt 0 is a block free. Then it goes where allocate takes from.",
             ),
         ),
+        Property("each allocator has blocks of its own", _other, ("What __init__ makes belongs to self.",)),
         Property(
             "what cannot be done raises ValueError and changes nothing",
             _only("refused"),

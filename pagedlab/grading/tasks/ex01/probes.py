@@ -11,10 +11,10 @@ def first_fit(objects: dict[str, Any], case: dict) -> dict:
     """Do a case's work; after each piece of it, what came back and the holes.
 
     What to release is told by the number of the reserve that was granted, so that the strip's own results are used.
-    Stops where they cannot be gone on from.
+    Stops where they cannot be gone on from. Another strip is there all the while, and nothing is done to it.
     """
     try:
-        strip = objects["FirstFit"](case["num_slots"])
+        strip, other = (objects["FirstFit"](case["num_slots"]) for _ in range(2))
     except Exception as error:
         return failed(error) if isinstance(error, NotImplementedError) else {"made": told(error), "answers": []}
     answers: list[dict] = []
@@ -28,7 +28,7 @@ def first_fit(objects: dict[str, Any], case: dict) -> dict:
             granted.append((result, number))
         elif raised(result) or (what == "reserve" and result is not None):
             break
-    return {"made": None, "answers": answers}
+    return {"made": None, "answers": answers, "other": attempt(lambda: [list(hole) for hole in other.holes])}
 
 
 def _reserve(strip: Any, length: int) -> Any:

@@ -13,8 +13,8 @@ class _Refused(BaseException):
     """A ValueError on its way out of ``attempt``."""
 
 
-def _outcome(call: Any, *args: Any) -> Any:
-    """What a call gave; "ValueError" where it raised that one."""
+def _outcome(call: Any, *args: Any) -> dict:
+    """{"returned": what a call gave}, or {"refused": True} where it raised ValueError."""
 
     def through() -> Any:
         try:
@@ -23,30 +23,37 @@ def _outcome(call: Any, *args: Any) -> Any:
             raise _Refused from None
 
     try:
-        return attempt(through)
+        return {"returned": attempt(through)}
     except _Refused:
-        return "ValueError"
+        return {"refused": True}
 
 
 def allocator(objects: dict[str, Any], case: dict) -> dict:
-    """Every operation's result, and after it the owners of every block and the free ones, the bottom one first."""
+    """Every operation's result, and after it the owners of every block and the free ones, the bottom one first. Another
+    allocator is there all the while, and nothing is done to it."""
     try:
-        allocator = objects["BlockAllocator"](case["num_blocks"])
+        allocator, other = (objects["BlockAllocator"](case["num_blocks"]) for _ in range(2))
+        records = list(allocator.blocks)
     except Exception as error:
         return {"steps": failed(error)}
     steps = []
     for name, *block in case["operations"]:
         if name == "share":
             allocator.blocks[block[0]].ref_cnt += 1
-            result: Any = "shared"
+            result = {"returned": None}
         elif name == "allocate":
-            result = _outcome(lambda: allocator.allocate().block_id)
+            result = _outcome(lambda: _number(allocator.allocate(), records))
         else:
             result = _outcome(lambda b=block[0]: (allocator.free(allocator.blocks[b]), None)[1])
         owners = attempt(lambda: [block.ref_cnt for block in allocator.blocks])
         free = attempt(lambda: [block.block_id for block in allocator.free_blocks])
         steps.append({"result": result, "owners": owners, "free": free})
-    return {"steps": steps}
+    return {"steps": steps, "other": attempt(lambda: [[b.block_id, b.ref_cnt] for b in other.free_blocks])}
+
+
+def _number(block: Any, records: list[Any]) -> int | str:
+    """A record's block number; in words where the record is another one than the pool's."""
+    return block.block_id if any(block is own for own in records) else f"another record of block {block.block_id}"
 
 
 def fork(objects: dict[str, Any], case: dict) -> dict:
@@ -86,12 +93,12 @@ def append(objects: dict[str, Any], case: dict) -> dict:
         steps.append(
             {
                 "result": result,
-                "tables": attempt(lambda: [[block.block_id for block in table] for table in tables]),
+                "tables": attempt(lambda: [[_number(block, allocator.blocks) for block in table] for table in tables]),
                 "owners": attempt(lambda: [block.ref_cnt for block in allocator.blocks]),
                 "free": attempt(allocator.get_free_block_ids),
             }
         )
-        if result == "ValueError":
+        if "refused" in result:
             break  # a scheduler would throw somebody out now
         lengths[s] += 1
     return {"steps": steps}
