@@ -29,7 +29,8 @@ IN_FOLDERS = sum(1 << bit for bit in range(4, 13))
 REFER = 1 << 13  # rename and link between folders
 BIND_AND_CONNECT_TCP = 1 << 0 | 1 << 1
 SCOPE_UNIX_SOCKETS, SCOPE_SIGNALS = 1 << 0, 1 << 1
-DEVICES = ("null", "zero", "full", "tty", "ptmx", "pts", "random", "urandom", "nvidia*", "dxg")  # not shm: it stays behind
+# Not shm: what is put there stays behind.
+DEVICES = ("null", "zero", "full", "tty", "ptmx", "pts", "random", "urandom", "nvidia*", "dxg")
 SYSTEM = ("/usr", "/lib*", "/bin", "/sbin", "/etc", "/opt", "/nix", "/proc", "/sys", "/var/cache/fontconfig")
 
 
@@ -38,6 +39,15 @@ def version() -> int:
     if sys.platform != "linux":
         return 0
     return max(0, ctypes.CDLL(None).syscall(CREATE_RULESET, None, 0, GET_VERSION))
+
+
+def not_held_back() -> str:
+    """What of the above this machine cannot see to, in words; "" where it can all."""
+    have = version()
+    if have == 0:
+        return "this machine has no Landlock: a submission can read and change files, use the network, and end programs"
+    lacking = ["use TCP"] * (have < 4) + ["end other programs"] * (have < 6)
+    return f"this machine's Landlock is old: a submission can {' and '.join(lacking)}" if lacking else ""
 
 
 def confine(own: list[str], readable: list[str], hidden: list[str]) -> bool:

@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pagedlab.errors import PagedlabError, as_path
+from pagedlab.grading import confine
 from pagedlab.grading.judge import Judged, judge
 from pagedlab.grading.nbval_run import run_nbval
 from pagedlab.grading.notebook import Cell, exercise_number, read_cells, read_reference
@@ -148,7 +149,7 @@ def grade(
         round(time.monotonic() - started, 1),
         restored.seed,
         checks,
-        restored.notes,
+        [*restored.notes, *filter(None, [confine.not_held_back()])],
     )
 
 

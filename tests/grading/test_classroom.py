@@ -175,6 +175,7 @@ def test_a_submission_that_changes_anothers_file_gets_no_grade_and_the_other_get
     not_confined, submission, monkeypatch
 ):
     monkeypatch.setattr(classroom, "grade", partial(grade, with_nbval=False))
+    assert "no Landlock" in confine.not_held_back()
     victim = submission(name="victim.ipynb")
     attacker = submission({"03.1": f"# part 03.1\nopen({str(victim)!r}, 'w').close()"}, name="attacker.ipynb")
     first, second = grade_all([attacker, victim], jobs=1)

@@ -9,13 +9,7 @@ from pagedlab.grading.exercises.ex04.facts import facts as facts04
 from pagedlab.grading.exercises.ex06.facts import facts as facts06
 from pagedlab.grading.exercises.ex07.facts import facts as facts07
 from pagedlab.grading.exercises.ex12.facts import facts as facts12
-<<<<<<< HEAD
-from pagedlab.grading.tasks import ex02, ex04, ex06
-from pagedlab.grading.tasks import ex07 as tasks07
-from pagedlab.grading.tasks import ex12 as tasks12
-=======
 from pagedlab.grading.tasks import ex02, ex04, ex06, ex07, ex12
->>>>>>> 3f85841f28a0332d4eb629895c41d9e924aa8d33
 from pagedlab.grading.tasks.ex01.story import NUM_SLOTS
 from pagedlab.hunt import FAULTS
 from pagedlab.kv import BlockPool, cow

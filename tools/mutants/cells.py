@@ -36,7 +36,7 @@ def solved(part: str) -> Solved:
             start = number + 1
         elif line.strip() == "### END SOLUTION":
             lines.append(range(start, number))
-    above = tuple(s for c in cells[:at] if c.kind == "code" and c.role == "locked" for s in ast.parse(c.source).body)
+    above = tuple(s for c in cells[:at] if c.kind == "code" and not c.role for s in ast.parse(c.source).body)
     return Solved(part, cell.source, tuple(lines), above, seed_of(cells) or 0)
 
 

@@ -85,7 +85,7 @@ def verdict(part: Part, answers: Answers, cases: list[Any], folder: Path) -> Ver
 
 def _answer(part: Part, objects: dict[str, Any], case: Any) -> Any:
     try:
-        return plain(json.loads(json.dumps(plain(ask(part, objects, json.loads(json.dumps(case)))))))
+        return plain(json.loads(json.dumps(plain(ask(part.probe, objects, json.loads(json.dumps(case)))))))
     except NotPlain as error:
         return {"raised": str(error), "error": True}
 
