@@ -23,7 +23,9 @@ from typing import Any
 from pagedlab.grading.part import Verdict
 
 HINT = "What the notebook imports for you may be used. What the part asks for is to be your own code."
-_POOL = ("pagedlab.kv.block_pool", "pagedlab.kv.block:FreeKVCacheBlockQueue", "pagedlab.kv.manager")
+_MANAGER = ("pagedlab.kv.manager", "pagedlab.kv.observed")
+_POOL = ("pagedlab.kv.block_pool", *_MANAGER)
+_QUEUE = ("pagedlab.kv.block:FreeKVCacheBlockQueue", *_POOL)
 _ATTENTION = (
     "pagedlab.attention:paged_attention",
     "pagedlab.attention.reference",
@@ -40,19 +42,19 @@ ANSWERS = {
     "05.1": (*_ATTENTION, "pagedlab.grading.tasks.ex05.walk"),
     "05.2": _ATTENTION,
     "05.3": _ATTENTION,
-    "06.1": ("pagedlab.kv.paper",),
-    "06.2": ("pagedlab.kv.paper", "pagedlab.kv.cow"),
-    "06.3": ("pagedlab.kv.paper:BlockSpaceManager", "pagedlab.kv.cow"),
-    "07.1": _POOL,
+    "06.1": ("pagedlab.kv.paper", "pagedlab.kv.observed_paper"),
+    "06.2": ("pagedlab.kv.paper", "pagedlab.kv.cow", "pagedlab.kv.observed_paper"),
+    "06.3": ("pagedlab.kv.paper:BlockSpaceManager", "pagedlab.kv.cow", "pagedlab.kv.observed_paper"),
+    "07.1": _QUEUE,
     "07.2": ("pagedlab.kv.prefix:extend_block_hashes", "pagedlab.kv.prefix:hash_block_tokens"),
-    "07.3": ("pagedlab.kv.manager",),
-    "07.4": ("pagedlab.kv.block_pool", "pagedlab.kv.manager"),
+    "07.3": _MANAGER,
+    "07.4": _POOL,
     "08.1": ("pagedlab.kv.swap",),
     "08.2": ("pagedlab.kv.swap",),
-    "08.3": ("pagedlab.engine.scheduler",),
+    "08.3": ("pagedlab.engine.scheduler", "pagedlab.engine.paper_scheduler"),
     "09.1": ("pagedlab.engine.pool_size", "pagedlab.engine.cards"),
-    "10.3": _POOL,
-    "11.1": ("pagedlab.kv.cow", "pagedlab.kv.manager"),
+    "10.3": _QUEUE,
+    "11.1": ("pagedlab.kv.cow", *_MANAGER),
     "12.1": ("pagedlab.trace.invariants",),
     "12.2": ("pagedlab.trace.invariants",),
     "12.3": ("pagedlab.trace.invariants",),
