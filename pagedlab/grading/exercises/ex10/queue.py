@@ -142,16 +142,12 @@ QUEUE = Part(
         Property(
             "hits leave the queue from wherever they stand",
             _of("after_hit", lambda mine, true, case: bool(set(mine) & set(case["hits"]))),
-            (
-                "In front, in the middle, at the end. A hit may be in use by others: then it is not in the queue at all.",
-            ),
+            ("In front, in the middle, at the end. A hit that is in use by others is not in the queue at all.",),
         ),
         Property(
             "as many new blocks are taken as are asked for, beside the hits",
             _of("after_hit", lambda mine, true, case: len(mine) != len(true)),
-            (
-                "First the hits leave; then num_new of those that are left. Else a hit could be handed out as a new one.",
-            ),
+            ("First the hits leave, then num_new of those that are left: else a hit could be handed out.",),
         ),
         Property(
             "new blocks are taken from the head",
