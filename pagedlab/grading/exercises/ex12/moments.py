@@ -34,7 +34,7 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         changed(good, slots={5: [["A", 5, 14], None]}),
         changed(good, requests={"A": [good["requests"]["A"][0], 6, "running"]}),  # the last one is not there
         changed(good, requests={"A": [good["requests"]["A"][0], 0, "waiting"]}, slots={5: [["X", 9, 99], None]}),
-        changed(good, tables={"A": [2, 1]}),  # a table too short for what is computed
+        changed(good, slots={1: [["X", 0, 9], ["A", 3, 13]], 5: [None, None]}),  # two blocks of one request
         changed(good, slots={3: [["C", 5, 30], ["C", 9, 31]]}),  # a name says nothing of positions
         changed(good, names={"3": ["h3", None, [31, 30]]}),
         changed(good, names={"3": ["h3", None, [30]]}),

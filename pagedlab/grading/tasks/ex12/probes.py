@@ -35,9 +35,9 @@ def books(objects: dict[str, Any], case: dict) -> dict:
 
 
 def contents(objects: dict[str, Any], case: dict) -> dict:
-    state = as_state(case)
-    found = {"reads": attempt(objects["misreads"], state), "names": attempt(objects["false_names"], state)}
-    return found | {"changed": state != as_state(case)}
+    one, two = as_state(case), as_state(case)
+    found = {"reads": attempt(objects["misreads"], one), "names": attempt(objects["false_names"], two)}
+    return found | {"changed": not one == two == as_state(case)}
 
 
 def follow(case: dict, ask: Any) -> list[int]:
