@@ -38,6 +38,7 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         (100, 98, 0.5, 80, 4, 4, 2),  # the weights alone are too large
         (100, 40, 0.5, 80, 4, 4, 2),  # and then more than is free
         (100, 100, 1.0, 20, 6, 4, 3),
+        (100, 100, 1.0, 20, 6, 4, 7),  # the whole card, and a rest of nothing
         (1003, 1000, 0.5, 20, 6, 4, 1),  # half a MiB is no block
         (1002, 1000, 0.75, 20, 6, 4, 1),
         (100, 98, 0.5, 45, 1, 2, 1),  # the null block and one more, of one MiB

@@ -11,11 +11,10 @@ from pagedlab.grading.tasks.small_model import on_one_core, small_model
 
 @dataclass(frozen=True)
 class Facts:
-    """The answers: each letter's owner, and the letters in the order in which the calls began. Where two calls read the
-    same, either may stand for the other."""
+    """The answer: the letters in the order in which the calls began. Where two calls read the same, either may stand
+    for the other."""
 
     puzzle: Puzzle
-    owners: dict[str, str]
     order: list[str]
 
 
@@ -32,4 +31,4 @@ def facts(seed: int) -> Facts:
     for call in calls:
         order.append(next(letter for letter, text in letters.items() if text == call.text))
         del letters[order[-1]]
-    return Facts(asked, {letter: call.owner for letter, call in zip(order, calls, strict=True)}, order)
+    return Facts(asked, order)

@@ -26,10 +26,24 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         changed(good, free=[6]),
         changed(waiting, requests={"A": [good["requests"]["A"][0], 5, "running"]}),
         changed(good, requests={"B": [good["requests"]["B"][0], 3, "finished"]}),
+        changed(good, requests={"B": [good["requests"]["B"][0], 3, "waiting"]}),
+        changed(good, requests={"A": [good["requests"]["A"][0], 5, "preempted"]}),
+        changed(good, ref_cnt={0: 1}),  # the null block does not count
+        changed(good, ref_cnt={1: 2}),
+        changed(good, ref_cnt={1: 0}),
+        changed(good, ref_cnt={6: -1}),
+        changed(good, tables={"A": [2, 1, 2]}, ref_cnt={2: 2, 5: 0}, free=[6, 3, 5]),  # twice in one table
+        changed(good, tables={"A": [2, 1, 5, 1]}),
+        changed(good, free=[6, 3, 2]),
+        changed(good, free=[3]),
+        changed(good, free=[6], ref_cnt={3: 1}),  # counted, and nowhere
+        changed(good, free=[6, 3, 5], requests={"A": [good["requests"]["A"][0], 5, "finished"]}),
+        changed(good, tables={"B": []}, ref_cnt={2: 1, 4: 0}, free=[6, 3, 4]),
+        changed(good, tables={"A": [], "B": []}, ref_cnt=[0] * 7, free=[1, 2, 3, 4, 5, 6]),
     ]
-    for i, moment in enumerate(honest_moments(rng, 12)):
-        cases.append(moment)
-        cases.append(_spoilt(rng, moment, i))
+    for draw in (random.Random("12.1"), rng):
+        for i, moment in enumerate(honest_moments(draw, 12)):
+            cases += [moment, _spoilt(draw, moment, i)]
     return cases
 
 
@@ -64,11 +78,15 @@ def _about(case: dict, block: int) -> str:
     return f"block {block} has ref_cnt {case['ref_cnt'][block]}, is {free}, and in {who}"
 
 
+def _owners(case: dict) -> str:
+    return f"tables {show(case['tables'])}, ref_cnt {show(case['ref_cnt'])}, free {show(case['free'])}"
+
+
 def _shape(case: dict, answer: dict) -> str | None:
     blocks = answer["blocks"]
     if raised(blocks):
-        return f"wrong_blocks gave {show(blocks)}"
-    return None if is_ints(blocks) else f"wrong_blocks gave {show(blocks)}"
+        return f"{_owners(case)}: wrong_blocks gave {show(blocks)}"
+    return None if is_ints(blocks) else f"{_owners(case)}: wrong_blocks gave {show(blocks)}"
 
 
 def _missed(rule: str) -> Any:
@@ -81,6 +99,10 @@ def _missed(rule: str) -> Any:
     return broken
 
 
+def _kept(case: dict, answer: dict) -> str | None:
+    return "the state is another one after the call" if answer["changed"] else None
+
+
 def _accused(case: dict, answer: dict) -> str | None:
     for block in answer["blocks"]:
         if block not in _right(case):
@@ -90,7 +112,8 @@ def _accused(case: dict, answer: dict) -> str | None:
 
 
 def _sorted(case: dict, answer: dict) -> str | None:
-    return None if same(answer["blocks"], sorted(set(answer["blocks"]))) else f"your list is {answer['blocks']}"
+    expected = sorted(set(answer["blocks"]))
+    return None if same(answer["blocks"], expected) else f"expected is the list {expected}, found {answer['blocks']}"
 
 
 BOOKS = Part(
@@ -111,9 +134,9 @@ BOOKS = Part(
             ),
         ),
         Property(
-            "a block whose ref_cnt is not the number of tables that hold it is found",
+            "a block whose ref_cnt is not the number of table entries that name it is found",
             _missed("owners"),
-            ("Count over all tables how often each block stands in them.",),
+            ("Count over all tables how often each block stands in them. One table may name it twice.",),
         ),
         Property(
             "a block that is free and in a table is found",
@@ -130,6 +153,7 @@ BOOKS = Part(
             _missed("idle"),
             ("Between two steps only running requests hold blocks. state.requests[name].status says who runs.",),
         ),
+        Property("the state stays as it is", _kept, ("Only look: other functions look at the same state.",)),
         Property("each block once, in ascending order", _sorted, ("A block may break two rules. sorted(set(…))",)),
     ),
 )

@@ -18,9 +18,7 @@ def as_data(state: MemoryState) -> dict:
         "tables": {name: list(table) for name, table in state.tables.items()},
         "ref_cnt": list(state.ref_cnt),
         "free": list(state.free),
-        "requests": {
-            name: [list(r.token_ids), r.num_computed_tokens, r.status] for name, r in state.requests.items()
-        },
+        "requests": {name: [list(r.token_ids), r.num_computed_tokens, r.status] for name, r in state.requests.items()},
         "slots": [[slot and [slot.request_id, slot.position, slot.token_id] for slot in b] for b in state.slots],
         "names": {
             str(block): [block_hash, state.prefixes[block_hash].parent, list(state.prefixes[block_hash].token_ids)]

@@ -57,9 +57,7 @@ def story(seed: int) -> Serving:
 
 def _told(serving: Serving) -> tuple[list, list]:
     memory = serving.memory
-    regions = [
-        (r.request_id, *memory.regions[r.request_id], r.num_slots, r.num_tokens - 1) for r in serving.running
-    ]
+    regions = [(r.request_id, *memory.regions[r.request_id], r.num_slots, r.num_tokens - 1) for r in serving.running]
     waiting = [(r.request_id, r.prompt_len, r.num_slots, memory.length_of(r)) for r in serving.waiting]
     return regions, waiting[:3]
 

@@ -38,8 +38,6 @@ def attention_by_address(
 
         new = query[starts[row] : starts[row + 1]].transpose(0, 1)  # [heads, new tokens, head size]
         seen = torch.ones(new.shape[1], length, dtype=torch.bool).tril(length - new.shape[1])
-        found = torch.nn.functional.scaled_dot_product_attention(
-            new, read(0), read(1), attn_mask=seen, enable_gqa=True
-        )
+        found = torch.nn.functional.scaled_dot_product_attention(new, read(0), read(1), attn_mask=seen, enable_gqa=True)
         out[starts[row] : starts[row + 1]] = found.transpose(0, 1)
     return out

@@ -50,9 +50,7 @@ class Puzzle:
         return "\n".join(lines)
 
 
-def story(
-    seed: int, model: Any = "tiny-random", *, block_table: Any = None, find: Find | None = None
-) -> Any:
+def story(seed: int, model: Any = "tiny-random", *, block_table: Any = None, find: Find | None = None) -> Any:
     """A recording engine in the middle of two conversations, A and B; others came and went.
 
     ``block_table``: replaces ours. ``find``: where attention is to read each key and value; None is our own attention.

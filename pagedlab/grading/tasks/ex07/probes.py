@@ -12,8 +12,7 @@ from pagedlab.kv import KVCacheBlock
 
 
 def names(objects: dict[str, Any], case: dict) -> dict:
-    """``given``: the tokens as they are after the call. ``imitated``: the names of the first prompt's blocks without
-    the first one, under a salt that reads like that one's name."""
+    """``given``: the tokens as they are after the call."""
 
     def named(tokens: list[int], salt: str) -> Any:
         given = {"salt": salt} if salt else {}
@@ -22,13 +21,7 @@ def names(objects: dict[str, Any], case: dict) -> dict:
 
     prompts = [(list(tokens), salt) for tokens, salt in case["prompts"]]
     found = [attempt(named, tokens, salt) for tokens, salt in prompts]
-    first = found[0][0] if type(found[0]) is list and found[0] else ""
-    rest = list(case["prompts"][0][0][case["block_size"] :])
-    return {
-        "names": found,
-        "given": attempt(lambda: [tokens for tokens, _ in prompts]),
-        "imitated": attempt(named, rest, first) if type(first) is str and first else [],
-    }
+    return {"names": found, "given": attempt(lambda: [tokens for tokens, _ in prompts])}
 
 
 def _name(i: int) -> bytes:

@@ -18,4 +18,9 @@ def queue(objects: dict[str, Any], case: dict) -> dict:
     }
 
 
-PROBES = {"10.1": values, "10.2": values, "10.3": queue}
+def tables(objects: dict[str, Any], case: dict) -> dict:
+    calls = [dict(call) for call in case["calls"]]
+    return {"tables": attempt(objects["tables"], calls)}
+
+
+PROBES = {"10.1": tables, "10.2": values, "10.3": queue}

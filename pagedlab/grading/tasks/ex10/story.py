@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
+from pagedlab.grading.tasks.ex10.watched import Call, as_record, numbers, watched
 from pagedlab.grading.tasks.small_model import on_one_core, small_model
 
 BLOCK_SIZE, NUM_BLOCKS = 4, 24
-SCHEDULER, MANAGER, POOL = "scheduler", "manager", "pool"
-
-
-@dataclass
-class Call:
-    """A call in a step: whose method it is, and what a log would say of it."""
-
-    owner: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -61,60 +52,33 @@ def story(seed: int, model: Any = "tiny-random", **parts: Any) -> Any:
 
 
 def calls_of_a_step(llm: Any) -> list[Call]:
-    """Make a step of an engine that does not record, and return who was called, in the order in which the calls began.
-
-    Only the calls that decide about blocks; what merely asks for a number is left out.
-    """
-    calls: list[Call] = []
-    asking: list[Any] = []  # the request whose prefix is being looked up
-
-    def watched(owner: str, method: Any, describe: Any, *args: Any, **kwargs: Any) -> Any:
-        call = Call(owner, "")
-        calls.append(call)
-        if method.__name__ == "get_computed_blocks":
-            asking[:] = args
-        result = method(*args, **kwargs)
-        call.text = describe(result, *args, **kwargs)
-        return result
-
-    def found(result: Any, block_hash: bytes) -> str:
-        logical = asking[0].block_hashes.index(block_hash)
-        answer = f"#{result.block_id}" if result else "None"
-        return f"get_cached_block(hash of {asking[0].request_id}'s block {logical}) -> {answer}"
-
-    texts: dict[str, dict[str, Any]] = {
-        SCHEDULER: {
-            "schedule": lambda result: f"schedule() -> tokens: {_tokens(result.num_scheduled_tokens)}",
-            "update_from_output": lambda result, *_: f"update_from_output(...) -> finished: {_names(result)}",
-        },
-        MANAGER: {
-            "get_computed_blocks": lambda result, request: (
-                f"get_computed_blocks({request.request_id}) -> {_ids(result[0])}, {result[1]} tokens"
-            ),
-            "allocate_slots": lambda result, request, count, **_: (
-                f"allocate_slots({request.request_id}, {count}) -> {_ids(result)}"
-            ),
-            "free": lambda _, request: f"free({request.request_id})",
-        },
-        POOL: {
-            "get_cached_block": found,
-            "touch": lambda _, blocks: f"touch({_ids(blocks)})",
-            "get_new_blocks": lambda result, count: f"get_new_blocks({count}) -> {_ids(result)}",
-            "cache_full_blocks": lambda _, blocks, hashes, first, end: f"cache_full_blocks({_ids(blocks[first:end])})",
-            "free_blocks": lambda _, blocks: f"free_blocks({_ids(blocks)})",
-        },
-    }
-    things = {SCHEDULER: llm.scheduler, MANAGER: llm.kv_cache_manager, POOL: llm.block_pool}
-    for owner, methods in texts.items():
-        for name, describe in methods.items():
-            setattr(things[owner], name, partial(watched, owner, getattr(things[owner], name), describe))
-    try:
+    """Make a step of an engine that does not record, and return who was called, in the order in which the calls
+    began."""
+    with watched(llm.scheduler, llm.kv_cache_manager, llm.block_pool) as calls:
         llm.step()
-    finally:
-        for owner, methods in texts.items():
-            for name in methods:
-                delattr(things[owner], name)
     return calls
+
+
+def recorded(seed: int, model: Any = "tiny-random") -> tuple[Any, list[dict]]:
+    """A run of six steps, and the record of its calls. Four requests, of which two begin alike, and little memory: some
+    end, somebody has to wait, or to make room."""
+    from pagedlab.engine import LLM, SamplingParams
+
+    rng = random.Random(f"10 record {seed}")
+    llm = LLM(model, device="cpu", block_size=BLOCK_SIZE, num_gpu_blocks_override=rng.randint(9, 11))
+    words = [rng.randrange(40, 200) for _ in range(60)]
+    shared = BLOCK_SIZE * rng.randint(1, 2)
+    lengths = {name: rng.randint(5, 9) for name in "ABCD"}
+    starts = {"A": words[:shared], "B": [], "C": words[:shared], "D": []}
+    with watched(llm.scheduler, llm.kv_cache_manager, llm.block_pool) as calls:
+        for i, (name, length) in enumerate(lengths.items()):
+            prompt = starts[name] + words[12 * i + 8 : 12 * i + 8 + length - len(starts[name]) // 2]
+            llm.add_request(prompt, SamplingParams(max_tokens=rng.randint(2, 8), ignore_eos=True), request_id=name)
+            if i:
+                llm.step()
+        for _ in range(3):
+            llm.step()
+    return llm, as_record(calls)
 
 
 def puzzle(seed: int) -> Puzzle:
@@ -134,7 +98,7 @@ def before(llm: Any) -> tuple[str, ...]:
     """Who runs and who waits, in words."""
     running = [
         f"{r.request_id}: {r.num_tokens} tokens, {r.num_computed_tokens} computed, blocks "
-        f"{_numbers(llm.kv_cache_manager.get_block_ids(r.request_id))}"
+        f"{numbers(llm.kv_cache_manager.get_block_ids(r.request_id))}"
         for r in llm.scheduler.running
     ]
     (newcomer,) = llm.scheduler.waiting
@@ -143,21 +107,5 @@ def before(llm: Any) -> tuple[str, ...]:
         f"block size  {BLOCK_SIZE}",
         *(f"{'running' if i == 0 else '':<10}  {line}" for i, line in enumerate(running)),
         f"waiting     {newcomer.request_id}: {newcomer.num_tokens} tokens",
-        f"free queue  {_numbers(free[:6])} …",
+        f"free queue  {numbers(free[:6])} …",
     )
-
-
-def _numbers(ids: list[int]) -> str:
-    return " ".join(f"#{i}" for i in ids) or "none"
-
-
-def _ids(blocks: Any) -> str:
-    return "None" if blocks is None else _numbers([block.block_id for block in blocks])
-
-
-def _tokens(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counts.items())
-
-
-def _names(requests: list) -> str:
-    return " ".join(request.request_id for request in requests) or "nobody"
