@@ -21,8 +21,8 @@ class Memory:
 
 def build(case: dict) -> Memory:
     """``lengths`` and ``queries`` of the requests, ``block_size``, ``kv_heads``, ``group``, ``head_size``; ``loud``
-    multiplies the scores; ``rising``: each block of keys is more like the query than the one before; ``layout``: "NHD",
-    "HND", or "gaps" (more room than the numbers need)."""
+    multiplies the scores; ``trend``: 1 where each block of keys is more like the query than the one before, -1 where it
+    is less, 0 for neither; ``layout``: "NHD", "HND", or "gaps" (more room than the numbers need)."""
     random = torch.Generator().manual_seed(case["seed"])
     size, heads, width = case["block_size"], case["kv_heads"], case["head_size"]
     counts = [-(-length // size) for length in case["lengths"]]
@@ -36,8 +36,9 @@ def build(case: dict) -> Memory:
             place = table[position // size], position % size
             key[place] = torch.randn(heads, width, generator=random)
             value[place] = torch.randn(heads, width, generator=random)
-            if case["rising"]:
-                key[place] = query[-1, :: case["group"]] * (0.2 + 0.3 * (position // size)) + 0.1 * key[place]
+            if case["trend"]:
+                steps = position // size if case["trend"] > 0 else len(table) - 1 - position // size
+                key[place] = query[-1, :: case["group"]] * (0.2 + 0.3 * steps) + 0.1 * key[place]
     return Memory(key, value, tables, query * case["loud"])
 
 
@@ -49,7 +50,7 @@ def _memory(layout: str, blocks: int, size: int, heads: int, width: int) -> torc
     return torch.full((blocks, size, heads, width), torch.nan)
 
 
-def numbers(result: Any) -> list[float]:
+def numbers(result: Any) -> list:
     """A tensor as plain numbers, in one row; a shape in front."""
     if not isinstance(result, torch.Tensor):
         raise TypeError(f"a tensor was asked for; this is a {type(result).__name__}")
