@@ -47,7 +47,6 @@ class Part:
     """A check and its points.
 
     needs: the names that the learner defines, in the order in which ``check`` takes them
-    answered_by: what the notebook imports from pagedlab for later, and this part may not use: it is the answer
     missing: what this machine lacks for the part, in words; "" where it lacks nothing
     """
 
@@ -61,7 +60,6 @@ class Part:
     seconds_a_case: float = 10.0
     seconds_to_load: float = 60.0
     memory_bytes: int = 4 << 30
-    answered_by: tuple[str, ...] = ()
     missing: Callable[[], str] = str
 
 

@@ -146,5 +146,4 @@ ACCOUNT = Part(
             ("Free slots are external or free, never both. All five add up to all slots.",),
         ),
     ),
-    answered_by=("ContiguousMemory",),
 )

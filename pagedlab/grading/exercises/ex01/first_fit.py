@@ -172,5 +172,4 @@ FIRST_FIT = Part(
         ),
         Property("each strip has holes of its own", _other, ("What __init__ makes belongs to self.",)),
     ),
-    answered_by=("ContiguousMemory",),
 )

@@ -162,5 +162,4 @@ TRANSLATION = Part(
         ),
         Property("the tables stay as they were", _kept, ("Read from them only.",)),
     ),
-    answered_by=("BlockTable",),
 )

@@ -161,5 +161,4 @@ WALK = Part(
         ),
         Property("query and table stay as they were", _kept, ("Read from them only.",)),
     ),
-    answered_by=("walk",),
 )

@@ -148,5 +148,4 @@ ALLOCATOR = Part(
             ),
         ),
     ),
-    answered_by=("BlockSpaceManager",),
 )

@@ -155,5 +155,4 @@ APPEND = Part(
             ),
         ),
     ),
-    answered_by=("BlockSpaceManager",),
 )

@@ -96,5 +96,4 @@ FORK = Part(
             ),
         ),
     ),
-    answered_by=("BlockSpaceManager",),
 )

@@ -116,5 +116,4 @@ HITS = Part(
         ),
         Property("the list of names stays as it is", _kept, ("It is the caller's: take nothing out.",)),
     ),
-    answered_by=("KVCacheManager",),
 )

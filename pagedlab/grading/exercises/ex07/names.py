@@ -184,5 +184,4 @@ NAMES = Part(
         ),
         Property("the list of tokens stays as it is", _kept, ("It is the caller's. Take slices of it.",)),
     ),
-    answered_by=("KVCacheManager",),
 )

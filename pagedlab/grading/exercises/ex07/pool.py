@@ -198,5 +198,4 @@ POOL = Part(
         ),
         Property("everything else stays as it was", _any, ("Change only what the text says.",)),
     ),
-    answered_by=("KVCacheManager",),
 )

@@ -202,5 +202,4 @@ QUEUE = Part(
             ("list.remove and deque.remove walk from the head. A block knows its neighbours by itself.",),
         ),
     ),
-    answered_by=("FreeKVCacheBlockQueue", "KVCacheManager"),
 )

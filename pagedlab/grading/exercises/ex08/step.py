@@ -219,5 +219,4 @@ STEP = Part(
             ("Let the manager free what a victim held, and nothing else.",),
         ),
     ),
-    answered_by=("Scheduler",),
 )
