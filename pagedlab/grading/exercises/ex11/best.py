@@ -50,6 +50,7 @@ def _told() -> list[dict]:
         ([2, 32, 8, 16], [7, 40, 3, 3, 3], 64, 9),
         ([1, 2, 4], [6, 6, 6, 6], 24, 5),
         ([32, 2, 8], [33, 2, 2], 64, 20),
+        ([2, 4], [9, 1], 4, 64),  # nobody fits
         # Pools that are a little too small, or just large enough, for one of two sizes.
         ([4, 8], [1, 16], 23, 64),
         ([8, 2], [5, 14], 21, 64),

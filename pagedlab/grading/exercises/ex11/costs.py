@@ -26,6 +26,7 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     cases += [
         {"lengths": [1], "block_size": 1, "common": 1},
         {"lengths": [7, 7], "block_size": 4, "common": 7},
+        {"lengths": [1], "block_size": 4, "common": 1},  # more slots empty than written
         {"lengths": [8, 9, 1], "block_size": 4, "common": 0},
     ]
     return cases + twice(_drawn, rng, "11.1")

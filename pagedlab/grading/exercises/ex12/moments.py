@@ -31,7 +31,9 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         changed(good, slots={1: [["A", 0, 12], ["A", 1, 13]]}),  # the right tokens, for other positions
         changed(good, slots={1: [["B", 2, 12], ["B", 3, 13]]}),  # who wrote does not matter
         changed(good, slots={5: [["A", 4, 15], None]}),
+        changed(good, slots={5: [["A", 4, 13], None]}),
         changed(good, slots={5: [["A", 5, 14], None]}),
+        changed(good, slots={5: [["A", 3, 14], None]}),
         changed(good, requests={"A": [good["requests"]["A"][0], 6, "running"]}),  # the last one is not there
         changed(good, requests={"A": [good["requests"]["A"][0], 0, "waiting"]}, slots={5: [["X", 9, 99], None]}),
         changed(good, slots={1: [["X", 0, 9], ["A", 3, 13]], 5: [None, None]}),  # two blocks of one request
