@@ -57,7 +57,7 @@ def verdict(part: Part, objects: dict[str, Any], rng: random.Random, seed: int =
     with capture_output():
         for case in cases:
             try:
-                answers.append(plain(ask(part, own, case)))
+                answers.append(plain(ask(part.probe, own, case)))
             except NotPlain as error:
                 return Verdict(False, "the code runs and answers", str(error))
     return examine(part, cases, answers)
