@@ -13,13 +13,14 @@ RUN := PATH="$(CURDIR)/.venv/bin:$$PATH" $(PY)
 # A virtual environment works only where it was built: after a move, or when its Python has gone, build it again.
 USABLE := $(shell [ "$$(cat $(STAMP) 2>/dev/null)" = "$$(pwd)" ] && $(PY) -c "" 2>/dev/null && echo yes)
 
-.PHONY: help env lab test test-quick lint exercises class-repo site constraints clean
+.PHONY: help env lab test test-quick lint exercises mutants class-repo site constraints clean
 
 help:
 	@echo "make lab         set up, then open the course in JupyterLab on this machine (LAB_ARGS=...)"
 	@echo "make test        set up, then run everything: lint, tests, notebooks, browser"
 	@echo "make test-quick  the same without notebooks, browser and slow tests"
 	@echo "make exercises   make exercises/ from solutions/ (EXERCISE_ARGS=--execute runs the solutions first)"
+	@echo "make mutants     change every solution in small ways: is each change caught? (MUTANTS_ARGS=... for less)"
 	@echo "make class-repo  write a class's own repository, without solutions (DIR=../my-class)"
 	@echo "make site        run all chapters and write the course as web pages into site/ (SITE_ARGS=...)"
 	@echo "make env         set up .venv only"
@@ -55,6 +56,11 @@ test-quick: lint
 # After a change in solutions/; with EXERCISE_ARGS=--execute every solution is run first and its outputs are kept.
 exercises: env
 	$(RUN) -m pagedlab.grading.make_exercises $(EXERCISE_ARGS)
+
+# Is a wrong answer caught, whatever is drawn? Changes every solution in small ways; takes a while.
+# MUTANTS_ARGS="06 07.2" for less.
+mutants: env
+	PYTHONPATH=tools $(RUN) -m mutants $(MUTANTS_ARGS)
 
 # For instructors: docs/instructors.md. CLASS_ARGS="--seed 4711 --url https://…" for what it takes.
 class-repo: env

@@ -11,9 +11,9 @@ import sys
 from typing import Any
 
 from pagedlab.errors import PagedlabError
-from pagedlab.grading.own_code import borrowed, not_own
+from pagedlab.grading.own_code import ANSWERS, Refusing, not_own
 from pagedlab.grading.part import Part, Verdict, ask, examine, load_exercise, load_part
-from pagedlab.grading.plain import show
+from pagedlab.grading.plain import printable, show
 
 _verdicts: dict[str, Verdict] = {}  # of this kernel, by part
 _broken: dict[tuple[str, str], int] = {}  # how often a part's property was found broken, for warmer hints
@@ -43,11 +43,9 @@ def check(name: str, *objects: Any, seed: int = 0) -> None:
         return
     cases = part.cases(random.Random(), seed)
     named = dict(zip(part.needs, objects, strict=True))
-    if found := borrowed(part, named):
-        verdict, printed = not_own(found), ""
-    else:
+    with Refusing(ANSWERS.get(name, ())) as refusing:
         answers, printed = _ask(part, named, cases)
-        verdict = examine(part, cases, answers)
+    verdict = not_own(refusing.found) if refusing.found else examine(part, cases, answers)
     _verdicts[name] = verdict
     print(verdict_line(part, verdict))
     if not verdict.passed:
@@ -88,7 +86,7 @@ def _ask(part: Part, objects: dict[str, Any], cases: list[Any]) -> tuple[list[An
     from IPython.utils.capture import capture_output
 
     with capture_output() as captured:
-        answers = [ask(part, objects, case) for case in cases]
+        answers = [ask(part.probe, objects, case) for case in cases]
     return answers, captured.stdout + captured.stderr
 
 
@@ -100,4 +98,4 @@ def _explanation(part: Part, verdict: Verdict, printed: str) -> str:
         lines.append(f"Hint: {verdict.hints[min(times, len(verdict.hints)) - 1]}")
     if printed.strip():
         lines.append(f"Your code printed: {show(printed.strip(), 300)}")
-    return "\n".join(lines)
+    return "\n".join(map(printable, "\n".join(lines).split("\n")))

@@ -14,6 +14,7 @@ from pathlib import Path
 from pagedlab.errors import PagedlabError
 from pagedlab.grading.grade import Result, Submission, grade
 from pagedlab.grading.part import EXERCISES, load_exercise
+from pagedlab.grading.plain import make_printable
 from pagedlab.grading.watch import Watch
 
 MEMORY_EACH = 2 << 30  # what a grade with the real model takes, about; so many run at a time as there is room for
@@ -26,6 +27,9 @@ class Refused:
     path: str
     reason: str
 
+    def __post_init__(self) -> None:
+        make_printable(self, "path", "reason")
+
 
 @dataclass(frozen=True)
 class Graded:
@@ -33,6 +37,9 @@ class Graded:
 
     learner: str
     outcome: Result | Refused
+
+    def __post_init__(self) -> None:
+        make_printable(self, "learner")
 
 
 def grade_all(
@@ -57,7 +64,7 @@ def grade_all(
             if isinstance(submission, Refused):
                 outcome = submission
             else:
-                outcome = grade(submission, seed=seed, watch=watch, at_once=1)
+                outcome = grade(submission, seed=seed, watch=watch)
         except PagedlabError as error:
             outcome = Refused(str(submission.path), str(error))
         except Exception as error:  # a mistake of ours, or a full disk: the others are graded all the same
@@ -104,14 +111,25 @@ def find(path: Path) -> list[tuple[str, Path | Refused]]:
     """
     if not os.path.isdir(path):  # Path.is_dir() raises for a name that is too long
         return [(_learner(path.name) or path.absolute().parent.name, path)]
-    notebooks = []
-    for file in sorted(path.rglob("*.ipynb")):
-        inside = file.relative_to(path)
-        if not any(folder.startswith(".") for folder in inside.parts):
-            name = inside.parts[0] if len(inside.parts) > 1 else _learner(file.name)
-            notebooks.append((name or path.absolute().name, file))
+    notebooks: list[tuple[str, Path | Refused]] = []
+    for at, folders, files in os.walk(path):
+        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+        links = [folder for folder in folders if (Path(at) / folder).is_symlink()]
+        for name in sorted([*(file for file in files if file.endswith(".ipynb") and file[0] != "."), *links]):
+            file = Path(at) / name
+            inside = file.relative_to(path).parts
+            learner = inside[0] if len(inside) > 1 or name in links else _learner(name)
+            notebooks.append((learner or path.absolute().name, _no_link(file)))
+    notebooks.sort(key=lambda found: (found[0], str(found[1])))
     refused = Refused(str(path), f"There is no notebook (.ipynb) in the folder {path}.")
     return notebooks or [(path.absolute().name, refused)]
+
+
+def _no_link(file: Path) -> Path | Refused:
+    """A link could lead to a solution, to somebody else's work, or to a file that is none of the class's."""
+    if not file.is_symlink():
+        return file
+    return Refused(str(file), f"{file} is a symbolic link; hand in the notebook itself.")
 
 
 def _learner(file: str) -> str:

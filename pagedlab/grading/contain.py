@@ -3,13 +3,13 @@
 Between the grader and the learner's code stands a *guard* (``guard.py``), a program of its own. It starts the
 command in a new session with limits on it, watches what it and all its descendants use, and kills them all when the
 command ends, when the grader says so or goes away, or when a limit is passed. The learner's parent process is the
-guard, so code that kills its parent ends nothing but itself. On Linux the command can write only into its own
-folder, and signal only what it has started itself (``confine.py``).
+guard, so code that kills its parent ends nothing but itself. On Linux the command can write only into its own folder,
+read only what it needs to run (Python, pagedlab, the model, the system), signal only what it has started itself, and
+use no TCP (``confine.py``, which says what that does not hold back).
 
-What this is not: a sandbox. The code runs as the same user: it can read that user's files and reach the network. On
-macOS it can also write and delete them, and kill processes that it looks for; a program that detaches itself (a new
-session, then the death of its parent) is not found again, and memory is limited by the guard's watching alone.
-Grade hostile code in a container.
+What this is not: a sandbox. The code runs as the same user. Where there is no Landlock it can read, write and delete
+that user's files, reach the network, and kill processes that it looks for. On macOS a program that detaches itself (a
+new session, then the death of its parent) is not found again. Grade hostile code in a container.
 """
 
 from __future__ import annotations
@@ -18,21 +18,29 @@ import json
 import os
 import select
 import signal
+import site
 import subprocess
 import sys
+import sysconfig
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import pagedlab
+from pagedlab.model.download import cache_folder
+
+COURSE = Path(pagedlab.__file__).parents[1]  # where the package is installed from a clone: the clone
+NOT_FOR_LEARNERS = tuple(str(COURSE / name) for name in ("solutions", "tests", ".git"))
 GUARD = Path(__file__).with_name("guard.py")
 # What a learner's program gets to see of our environment: no tokens of a CI, no start-up files, no options for pytest.
 PASSED_ON = (
     "PATH",
-    "HOME",
     "LANG",
     "LC_ALL",
     "TZ",
-    "XDG_CACHE_HOME",
     "VIRTUAL_ENV",
     "CONDA_PREFIX",
     "LD_LIBRARY_PATH",
@@ -45,22 +53,27 @@ PASSED_ON_PREFIXES = ("CUDA_", "NVIDIA_", "TRITON_", "PAGEDLAB_")
 
 @dataclass(frozen=True)
 class Limits:
-    """For the command and all that it starts, together. ``address_space``: of each process (None: not limited).
+    """For the command and all that it starts, together. ``file_bytes``: of each file; ``disk_bytes``, ``files``: of
+    its folder.
 
-    ``confine``: writes go into its own folder only, where the operating system can see to that.
+    ``confine``: it can read and write what it is to, where the operating system can see to that; ``hidden``: what of
+    our files and folders it is not to read.
     """
 
     seconds: float
     memory_bytes: int = 4 << 30
-    address_space: int | None = 4 << 30
     processes: int = 64
     file_bytes: int = 256 << 20
+    disk_bytes: int = 1 << 30
+    files: int = 20_000
     confine: bool = True
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How it ended. ``reason``: "" for the command's own end, else "time", "memory", "processes" or "stopped"."""
+    """How it ended. ``reason``: "" for the command's own end, else "time", "memory", "disk",
+    "processes" or "stopped"."""
 
     exit_code: int | None  # negative: the signal that killed it; None: not known
     reason: str = ""
@@ -69,6 +82,7 @@ class Ending:
         said = {
             "time": "it took too long",
             "memory": "it used too much memory",
+            "disk": "it filled its folder with too much, or with too many files",
             "processes": "it started too many processes",
             "stopped": "it was stopped",
         }
@@ -94,7 +108,8 @@ class Contained:
         fds: tuple[int, ...] = (),
         env: dict[str, str] | None = None,
     ) -> None:
-        options = asdict(limits) | {"log": str(log), "fds": list(fds)}
+        options = asdict(limits) | {"log": str(log), "fds": list(fds), "readable": readable()}
+        options["hidden"] = [*limits.hidden, *NOT_FOR_LEARNERS]
         self._guard = subprocess.Popen(
             [sys.executable, "-I", str(GUARD), json.dumps(options), *command],
             cwd=cwd,
@@ -159,6 +174,33 @@ class Contained:
         self.stop()
 
 
+@contextmanager
+def scratch(prefix: str) -> Iterator[Path]:
+    """A temporary folder for a learner's program, removed whatever the program has made of it."""
+    folder = tempfile.mkdtemp(prefix=prefix)
+    try:
+        yield Path(folder).resolve()
+    finally:
+        # Not shutil: it gives up on folders in folders without end.
+        for command in (["rm", "-rf"], ["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+            if os.path.exists(folder):
+                subprocess.run([*command, folder], stderr=subprocess.DEVNULL)
+
+
+def readable() -> list[str]:
+    """What a learner's program has to read, beside the system's folders: Python, its packages, pagedlab, the model."""
+    import pagedlab.kernels
+
+    ours = [*pagedlab.__path__, *pagedlab.kernels.__path__, cache_folder()]
+    python = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, *sysconfig.get_paths().values()]
+    packages = [*site.getsitepackages(), site.getusersitepackages()]
+    lists = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "HF_HOME")
+    named = [folder for name in lists for folder in os.environ.get(name, "").split(os.pathsep)]
+    fonts = [Path.home() / ".fonts", Path.home() / ".local/share/fonts"]
+    places = {os.path.realpath(place) for place in [*ours, *python, *packages, *named, *fonts] if place}
+    return sorted(place for place in places if place != "/" and os.path.exists(place))
+
+
 def clean_environment(scratch: Path) -> dict[str, str]:
     """The environment for a learner's program: what it needs to start, and a place of its own for temporary files."""
     passed = {
@@ -168,6 +210,10 @@ def clean_environment(scratch: Path) -> dict[str, str]:
         # Several are graded at a time, one for each core: more threads than that would wait for each other.
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
         "TMPDIR": str(scratch),
+        "HOME": str(scratch),
+        "XDG_CACHE_HOME": str(scratch / ".cache"),
+        "PYTHONUSERBASE": site.getuserbase(),
+        "PAGEDLAB_CACHE": str(cache_folder()),
         "IPYTHONDIR": str(scratch / ".ipython"),
         "JUPYTER_RUNTIME_DIR": str(scratch / ".jupyter"),
         "TRITON_CACHE_DIR": str(scratch / ".triton"),

@@ -1,4 +1,4 @@
-"""Grades submissions: merge, judge, nbval, points.
+"""Grades submissions: restore the checks, judge, nbval, points.
 
 A check's points are given where both say yes: the judge, who keeps the learner's code in a process of its own, and
 nbval, which runs the notebook as the learner would. The submission's file is read once and never changed.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,11 +16,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from pagedlab.errors import PagedlabError, as_path
-from pagedlab.grading.judge import judge
-from pagedlab.grading.merge import merge
+from pagedlab.grading import confine
+from pagedlab.grading.judge import Judged, judge
 from pagedlab.grading.nbval_run import run_nbval
-from pagedlab.grading.notebook import Cell, exercise_number, read_cells, read_reference, seed_of
-from pagedlab.grading.part import Verdict, load_exercise
+from pagedlab.grading.notebook import Cell, exercise_number, read_cells, read_reference
+from pagedlab.grading.part import Part, Verdict, load_exercise
+from pagedlab.grading.plain import make_printable
+from pagedlab.grading.restore import restore
 from pagedlab.grading.watch import Watch
 
 Progress = Callable[[int, int, str], None]  # stages done, stages in all, what is being done
@@ -38,6 +39,9 @@ class CheckResult:
     reason: str = ""
     not_run: str = ""
 
+    def __post_init__(self) -> None:
+        make_printable(self, "reason", "not_run")
+
 
 @dataclass(frozen=True)
 class Result:
@@ -50,6 +54,9 @@ class Result:
     seed: int
     checks: list[CheckResult]
     notes: list[str]
+
+    def __post_init__(self) -> None:
+        make_printable(self, "path")
 
     @property
     def points(self) -> int:
@@ -89,13 +96,12 @@ def grade(
     with_nbval: bool = True,
     progress: Progress = lambda done, of, what: None,
     watch: Watch | None = None,
-    at_once: int = 2,
 ) -> Result:
     """Grade one notebook.
 
     ``seed``: overrides the submission's; ``with_nbval=False``: the judge alone (for tests); ``watch``: of the class
-    that it is graded in; ``at_once``: how many parts are judged at a time. Raises PagedlabError for a file that is
-    no notebook of an exercise, and where files were changed that are none of the submission's business.
+    that it is graded in. Raises PagedlabError for a file that is no notebook of an exercise, and where files were
+    changed that are none of the submission's business.
     """
     if sys.platform == "win32":
         raise PagedlabError(
@@ -106,24 +112,24 @@ def grade(
         submission = Submission.read(submission)
     exercise = load_exercise(exercise_number(submission.path, submission.cells))
     reference = read_reference(exercise.number)
-    own_seed = seed if seed is not None else seed_of(submission.cells)
-    merged = merge(reference, submission.cells, own_seed)
-    own_seed = seed_of(merged.cells) or 0
+    restored = restore(reference, submission.cells, seed)
     watch = watch or Watch([submission.path])
+    hidden = [str(path.absolute()) for path in watch.submissions]
     epoch = watch.begin()
 
-    verdicts: dict[str, Verdict] = {}
     here = [part for part in exercise.parts if not part.missing()]
-    with ThreadPoolExecutor(at_once) as pool:
-        coming = pool.map(lambda part: judge(part, merged.cells, seed=own_seed), here)
-        for done, part in enumerate(here):
-            progress(done, len(here) + 1, f"asking part {part.name}")
-            verdicts[part.name] = next(coming)
+
+    def before(part: Part) -> None:
+        progress(here.index(part), len(here) + 1, f"asking part {part.name}")
+
+    if any('"smollm2"' in cell.source for cell in reference):
+        _model_is_here()  # what runs the notebook cannot write into the cache
+    judged = judge(here, restored.cells, seed=restored.seed, hidden=hidden, before=before)
+    verdicts = judged.verdicts
     seen: dict[str, str] = {}
-    if with_nbval and (passed := {name for name, verdict in verdicts.items() if verdict.passed}):
+    if with_nbval and any(verdict.passed for verdict in verdicts.values()):
         progress(len(here), len(here) + 1, "running the notebook")
-        _fetch_model(reference)
-        seen = run_nbval(_to_run(merged.cells, passed))
+        seen = run_nbval(_to_run(restored.cells, judged), hidden=hidden)
     progress(len(here) + 1, len(here) + 1, "graded")
     if reason := watch.end(epoch):
         raise PagedlabError(f"{submission.path} gets no grade: {reason}")
@@ -141,29 +147,24 @@ def grade(
         exercise.name,
         submission.saved,
         round(time.monotonic() - started, 1),
-        own_seed,
+        restored.seed,
         checks,
-        list(dict.fromkeys(merged.notes)),
+        [*restored.notes, *filter(None, [confine.not_held_back()])],
     )
 
 
-def _to_run(cells: list[Cell], passed: set[str]) -> list[Cell]:
-    """Down to the last check that has points to win. What the judge has refused is not checked again."""
-    kept = [cell for cell in cells if cell.role != "check" or cell.part in passed]
-    last = max(i for i, cell in enumerate(kept) if cell.role == "check")
-    return kept[: last + 1]
+def _to_run(cells: list[Cell], judged: Judged) -> list[Cell]:
+    """Down to the last check that has points to win. What the judge has refused is not checked again, and what ended
+    its process, or took too long, is not run again."""
+    checks = {judged.counted[part] for part, verdict in judged.verdicts.items() if verdict.passed}
+    kept = [i for i in range(max(checks) + 1) if i in checks or cells[i].role != "check"]
+    return [cells[i] for i in kept if i not in judged.left_out]
 
 
 def _reason(verdict: Verdict, in_notebook: str) -> str:
     if not verdict.passed:
         return f"expected: {verdict.property}; but {verdict.example}"
     return f"right by itself, but not in the notebook run from top to bottom: {in_notebook}" if in_notebook else ""
-
-
-def _fetch_model(reference: list[Cell]) -> None:
-    """The notebook's run cannot write into the cache, so the model has to be there before it."""
-    if any('LLM("smollm2"' in cell.source for cell in reference):
-        _model_is_here()
 
 
 @lru_cache(maxsize=1)

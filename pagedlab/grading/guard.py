@@ -12,11 +12,12 @@ import json
 import os
 import select
 import signal
+import stat
 import subprocess
 import sys
 import time
 
-WATCH_SECONDS = 0.05
+WATCH_SECONDS, DISK_SECONDS = 0.05, 0.25
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -52,24 +53,22 @@ def _become(command: list[str], options: dict) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    limits = [(resource.RLIMIT_FSIZE, options["file_bytes"]), (resource.RLIMIT_CORE, 0)]
-    if options["address_space"] is not None and sys.platform == "linux":  # macOS accepts this limit and ignores it
-        limits.append((resource.RLIMIT_AS, options["address_space"]))
-    for kind, value in limits:
+    for kind, value in ((resource.RLIMIT_FSIZE, options["file_bytes"]), (resource.RLIMIT_CORE, 0)):
         _, hard = resource.getrlimit(kind)
         resource.setrlimit(kind, (value, value) if hard == resource.RLIM_INFINITY else (min(value, hard), hard))
     os.nice(5)  # the guard must get its turn
     if options["confine"]:
         sys.path.append(os.path.dirname(os.path.abspath(__file__)))  # -I took it away
-        from confine import confine_writes
+        from confine import confine
 
-        confine_writes([os.getcwd()])
+        confine([os.getcwd()], options["readable"], options["hidden"])
     os.execvp(command[0], command)
 
 
 def _watch(child: int, options: dict) -> tuple[str, int | None]:
     """Until the command ends or has to: (reason, the command's wait status where it ended by itself)."""
     end = time.monotonic() + options["seconds"]
+    look = 0.0
     while True:
         # Orphans that ended are reaped on the way; only the command itself counts.
         while (reaped := _quietly(os.waitpid, -1, os.WNOHANG)) and reaped[0]:
@@ -85,6 +84,37 @@ def _watch(child: int, options: dict) -> tuple[str, int | None]:
             return "processes", None
         if sum(family.values()) > options["memory_bytes"]:
             return "memory", None
+        if time.monotonic() > look:
+            started = time.monotonic()
+            if _fills(os.getcwd(), family, options):
+                return "disk", None
+            look = time.monotonic() + max(DISK_SECONDS, 10 * (time.monotonic() - started))
+
+
+def _fills(folder: str, family: dict[int, int], options: dict) -> bool:
+    """Whether the folder, and files in it that were removed and are still open, are more than the limits allow."""
+    files, size, folders = 0, 0, [folder]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    files += 1
+                    size += 512 * entry.stat(follow_symlinks=False).st_blocks
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    if files > options["files"]:
+                        return True
+        except FileNotFoundError:
+            continue
+        except OSError:  # a folder that nobody may look into, or at the end of too long a path
+            return True
+    removed = {}
+    for pid in family:
+        for name in _quietly(os.listdir, f"/proc/{pid}/fd") or ():
+            found = _quietly(os.stat, f"/proc/{pid}/fd/{name}")
+            if found and stat.S_ISREG(found.st_mode) and not found.st_nlink:
+                removed[found.st_dev, found.st_ino] = 512 * found.st_blocks
+    return size + sum(removed.values()) > options["disk_bytes"]
 
 
 def _kill_all(child: int) -> None:

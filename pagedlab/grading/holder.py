@@ -1,75 +1,141 @@
-"""Holds a learner's code in a process of its own and asks it what the judge wants to know.
+"""Runs a learner's notebook in a process of its own, cell by cell as a kernel does, and asks its objects what the judge
+wants to know.
 
-Run as ``python -m pagedlab.grading.holder FILE IN OUT``: FILE holds the learner's cells one behind the other (a
-real file, so that tools that look for source text, Triton's compiler among them, find it); IN and OUT are file
-descriptors. The first line on IN is {"part": "03.1", "cells": [[first line, last line, name], …]}, each further
-line {"case": …}. Each gets one line on OUT. What the learner's code prints goes elsewhere: descriptors 1 and 2 are
-a log.
+Run as ``python -m pagedlab.grading.holder IN OUT``: two file descriptors. Each line on IN is a JSON object and gets one
+on OUT, with the same "number":
+
+    {"cell": source, "name": …}            run it     {"wrong": None, or what was raised, in one line}
+    {"part": "03.1", "needs": […], …}      ask it     {"missing": names that are not defined}
+    {"case": …}                            a question to that part     {"answer": …} or {"failed": …}, and "borrowed"
+
+What the learner's code prints goes elsewhere: descriptors 1 and 2 are a log. What knows the answers cannot be imported
+here; the judge, outside, has it.
 """
 
 from __future__ import annotations
 
-import ast
+import importlib.abc
 import json
 import os
 import sys
 import traceback
-import types
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from pagedlab.grading.own_code import borrowed
-from pagedlab.grading.part import ask, load_part
+from IPython.core.compilerop import CachingCompiler
+from IPython.core.interactiveshell import InteractiveShell
+
+import pagedlab.grading
+from pagedlab.grading import checks
+from pagedlab.grading.own_code import Refusing, notice_copies
+from pagedlab.grading.part import ask
 from pagedlab.grading.plain import NotPlain, cells_of, plain
+from pagedlab.grading.tasks import probe_of
+
+KNOW_THE_ANSWERS = ("pagedlab.grading.exercises", "pagedlab.grading.reference")
 
 
-def load(path: str, cells: list[list[Any]]) -> tuple[types.ModuleType, list[str]]:
-    """Run the cells one after the other in one module. An error in one does not keep the next ones from running, as
-    in a notebook.
+class NotHere(importlib.abc.MetaPathFinder):
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name.startswith(KNOW_THE_ANSWERS):
+            raise ImportError(f"{name} knows the answers; the answer is to be your own code", name=name)
 
-    Returns the module and what went wrong, one line each.
-    """
-    module = types.ModuleType("submission")
-    module.__file__ = path
-    sys.modules["submission"] = module
-    with open(path, encoding="utf-8") as file:
-        lines = file.read().split("\n")
-    wrong = []
-    for first, last, name in cells:
-        # Empty lines before it, so that line numbers are those of the file.
-        text = "\n" * (first - 1) + "\n".join(lines[first - 1 : last])
+
+class Cells(CachingCompiler):
+    """Gives every cell a real file: Triton's compiler and others look for source text there."""
+
+    file = ""
+
+    def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:
+        return self.file or super().get_code_name(raw_code, transformed_code, number)
+
+    def cache(self, transformed_code: str, number: int = 0, raw_code: str | None = None) -> str:
+        if self.file:
+            with suppress(OSError):  # a learner may have filled or removed the folder
+                Path(self.file).write_text(transformed_code, encoding="utf-8", errors="replace")
+        return super().cache(transformed_code, number, raw_code)
+
+
+class Notebook(InteractiveShell):
+    """A kernel's shell without a kernel. Nothing is shown, so nothing is drawn; errors are told to the judge."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(compiler_class=Cells, **kwargs)
+        self.history_manager.enabled = False
+        self.display_formatter.active_types = ["text/plain"]
+        self.folder = Path.cwd()
+
+    def enable_gui(self, gui: Any = None) -> None: ...
+    def showtraceback(self, *args: Any, **kwargs: Any) -> None: ...
+    def showsyntaxerror(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def run(self, source: str, name: str) -> str | None:
+        """Run one cell. What it raised, in one line."""
+        file = str(self.folder / f"cell_{self.execution_count}.py")
+        cells_of(file, [[1, source.count("\n") + 1, name]])
+        self.compile.file = file
         try:
-            exec(compile(ast.parse(text, path), path, "exec"), module.__dict__)
-        except SyntaxError as error:
-            wrong.append(f"{name}, line {(error.lineno or first) - first + 1}: {type(error).__name__}: {error.msg}")
+            result = self.run_cell(source, store_history=True)
+        finally:
+            self.compile.file = ""
+        error = result.error_before_exec or result.error_in_exec
+        if error is None:
+            return None
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        said = str(error)
+        if isinstance(error, SyntaxError):
+            lines, said = lines or [error.lineno], error.msg
+        where = f", line {lines[0]}" if lines else ""
+        return f"{name}{where}: {type(error).__name__}: {said}"[:300]
+
+
+class Holder:
+    """One notebook, and the part that is being asked."""
+
+    def __init__(self) -> None:
+        self.notebook = Notebook.instance()
+        self.refusing, self.objects, self.probe = Refusing(()), {}, None
+
+    def answer(self, message: dict[str, Any]) -> dict[str, Any]:
+        if "case" in message:
+            return self._ask(message["case"]) | {"borrowed": self.refusing.found}
+        if self.probe:
+            self.refusing.__exit__()
+            self.probe = None
+        if "cell" in message:
+            return {"wrong": self.notebook.run(message["cell"], message["name"])}
+        defined = self.notebook.user_ns
+        missing = [name for name in message["needs"] if name not in defined]
+        if not missing:
+            self.objects = {name: defined[name] for name in message["needs"]}
+            self.probe = probe_of(message["part"])
+            self.refusing = Refusing(message["answers"])
+            self.refusing.__enter__()
+        return {"missing": missing}
+
+    def _ask(self, case: Any) -> dict[str, Any]:
+        try:
+            return {"answer": plain(ask(self.probe, self.objects, case))}
+        except NotPlain as error:
+            return {"failed": f"it gave {error}"}
         except Exception as error:
-            frames = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-            where = f", line {frames[0] - first + 1}" if frames else ""
-            wrong.append(f"{name}{where}: {type(error).__name__}: {error}"[:300])
-    return module, wrong
+            return {"failed": f"{type(error).__name__}: {error}"[:300]}
 
 
 def main() -> None:
-    path, source, sink = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    source, sink = int(sys.argv[1]), int(sys.argv[2])
+    sys.meta_path.insert(0, NotHere())
+    sys.addaudithook(notice_copies)
+    for module in (pagedlab.grading, checks):  # the judge checks, and the notebook's own calls are not to fail
+        module.check = module.report = lambda *args, **kwargs: None
+    holder = Holder()
     with os.fdopen(source, encoding="utf-8") as questions, os.fdopen(sink, "w", encoding="utf-8") as answers:
-
-        def say(message: dict) -> None:
-            answers.write(json.dumps(message) + "\n")
-            answers.flush()
-
-        start = json.loads(questions.readline())
-        part = load_part(start["part"])
-        cells_of(path, start["cells"])
-        module, wrong = load(path, start["cells"])
-        missing = [name for name in part.needs if name not in module.__dict__]
-        objects = {name: module.__dict__.get(name) for name in part.needs}
-        say({"missing": missing, "wrong": wrong, "borrowed": borrowed(part, objects)})
         for line in questions:
-            try:
-                say({"answer": plain(ask(part, objects, json.loads(line)["case"]))})
-            except NotPlain as error:
-                say({"failed": f"it gave {error}"})
-            except Exception as error:
-                say({"failed": f"{type(error).__name__}: {error}"[:300]})
+            message = json.loads(line)
+            said = holder.answer(message)
+            answers.write(json.dumps(said | {"number": message["number"]}) + "\n")
+            answers.flush()
 
 
 if __name__ == "__main__":

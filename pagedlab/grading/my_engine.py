@@ -1,26 +1,30 @@
 """An engine made of a learner's own parts: those that the exercises in a folder hold, where they are solved.
 
-Each part is taken from its notebook as the grader takes it (the cells that it needs, and no others), run here, and
-examined with fresh cases. What passes goes into the engine; for what does not, pagedlab's own stands in, and
-:attr:`MyEngine.rows` says which and why. This runs the learner's code in the learner's own process: it gives no points.
+Of each part's notebook, down to its check, the imports, functions, classes and assignments are run here, without the
+engines and pictures that it plays with; then the part is examined with fresh cases. What passes goes into the engine;
+for what does not, pagedlab's own stands in, and :attr:`MyEngine.rows` says which and why. This runs the learner's code
+in the learner's own process: it gives no points.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import random
+import sys
 import tempfile
+import types
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pagedlab.errors import PagedlabError
-from pagedlab.grading.holder import load as load_cells
-from pagedlab.grading.merge import merge
-from pagedlab.grading.needed import needed_cells
-from pagedlab.grading.notebook import read_cells, read_reference
-from pagedlab.grading.part import EXERCISES, examine, load_exercise, load_part
+from pagedlab.grading.notebook import Cell, read_cells, read_reference
+from pagedlab.grading.parsing import parse_cell
+from pagedlab.grading.part import EXERCISES, ask, examine, load_exercise, load_part
+from pagedlab.grading.plain import cells_of
+from pagedlab.grading.restore import restore
 
 # Part -> the names in it that go into an engine.
 TAKEN = {
@@ -104,8 +108,8 @@ def _take(path: Path, name: str, wanted: tuple[str, ...]) -> tuple[dict[str, Any
     if part.missing():
         return {}, part.missing()
     try:
-        cells = merge(read_reference(name[:2]), read_cells(path)).cells
-        objects = _run(needed_cells(cells, part), wanted)
+        cells = restore(read_reference(name[:2]), read_cells(path)).cells
+        objects = _run(cells[: _check(cells, name)], wanted)
     except PagedlabError as error:
         return {}, "the notebook is not there" if not path.exists() else str(error)
     missing = [w for w in wanted if w not in objects]
@@ -113,25 +117,53 @@ def _take(path: Path, name: str, wanted: tuple[str, ...]) -> tuple[dict[str, Any
         return {}, f"{', '.join(missing)} is not defined there"
     cases = part.cases(random.Random(), 0)
     with contextlib.redirect_stdout(io.StringIO()):
-        verdict = examine(part, cases, [part.probe(objects, case) for case in cases])
+        verdict = examine(part, cases, [ask(part.probe, objects, case) for case in cases])
     if verdict.passed:
         return objects, ""
     return {}, "not solved yet" if verdict.property == "an answer" else f"yours is not right yet: {verdict.property}"
 
 
-def _run(cells: list[Any], wanted: tuple[str, ...]) -> dict[str, Any]:
+def _check(cells: list[Cell], name: str) -> int:
+    return max(i for i, cell in enumerate(cells) if cell.role == "check" and cell.part == name)
+
+
+def _run(cells: list[Cell], wanted: tuple[str, ...]) -> dict[str, Any]:
+    """The wanted names that the cells define. A statement that fails gives nothing, and the next one is run."""
+    module = types.ModuleType("submission")
+    sys.modules["submission"] = module
     lines: list[str] = []
-    places = []
+    places: list[list[Any]] = []
+    statements: list[ast.stmt] = []
     for cell in cells:
-        own = cell.source.split("\n")
-        places.append([len(lines) + 1, len(lines) + len(own), f"part {cell.part}"])
-        lines += own
+        if cell.kind == "code" and cell.role != "check" and (tree := parse_cell(cell.source)):
+            own = cell.source.split("\n")
+            statements += ast.increment_lineno(tree, len(lines)).body
+            places.append([len(lines) + 1, len(lines) + len(own), f"part {cell.part}" if cell.part else "a cell"])
+            lines += own
+    played = {alias.asname or alias.name for node in statements for alias in _played(node)}
     with tempfile.TemporaryDirectory(prefix="pagedlab-own-") as folder:
-        file = Path(folder) / "own_parts.py"
-        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        file = str(Path(folder) / "own_parts.py")
+        Path(file).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        cells_of(file, places)
         with contextlib.redirect_stdout(io.StringIO()):
-            module, _ = load_cells(str(file), places)
+            for node in statements:
+                if _defines(node, played):
+                    with contextlib.suppress(Exception):
+                        exec(compile(ast.Module([node], []), file, "exec"), module.__dict__)
     return {name: module.__dict__[name] for name in wanted if name in module.__dict__}
+
+
+def _played(node: ast.stmt) -> list[ast.alias]:
+    """What a statement imports to play with: engines, stories, pictures. What is imported from pagedlab.kv is used."""
+    ours = isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("pagedlab.")
+    return node.names if ours and not node.module.startswith("pagedlab.kv") else []
+
+
+def _defines(node: ast.stmt, played: set[str]) -> bool:
+    if isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return True
+    assigns = isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign))
+    return assigns and not any(isinstance(inner, ast.Name) and inner.id in played for inner in ast.walk(node))
 
 
 # ------------------------------------------------------------------------ the parts, joined as the exercises join them

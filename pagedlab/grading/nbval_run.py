@@ -1,31 +1,34 @@
-"""Runs a merged notebook under nbval: every cell in one kernel, and each check cell's line against the reference's."""
+"""Runs a restored notebook under nbval: every cell in one kernel, and each check's line against the reference's."""
 
 from __future__ import annotations
 
 import json
 import sys
-import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
 
-from pagedlab.grading.contain import Contained, Limits
+from pagedlab.grading.contain import Contained, Limits, scratch
 from pagedlab.grading.notebook import Cell, check_line
 
 CELL_SECONDS = 60
-# Room for the real model in fp32 and its pool. CUDA reserves addresses without end, so these are not limited.
-LIMITS = Limits(seconds=300, memory_bytes=8 << 30, address_space=None, processes=64)
+# Room for the real model in fp32 and its pool.
+LIMITS = Limits(seconds=300, memory_bytes=8 << 30)
 
 
-def run_nbval(cells: list[Cell], *, limits: Limits = LIMITS, cell_seconds: float = CELL_SECONDS) -> dict[str, str]:
-    """Run a merged notebook. For each check's part: "" where it passed cleanly, else why not.
+def run_nbval(
+    cells: list[Cell], *, limits: Limits = LIMITS, cell_seconds: float = CELL_SECONDS, hidden: Sequence[str] = ()
+) -> dict[str, str]:
+    """Run a restored notebook. For each check's part: "" where it passed cleanly, else why not. ``hidden``: files that
+    it is not to read.
 
     Runs ``pytest --nbval`` in a process of its own, in an empty folder. Only check cells carry outputs, so only
     they are compared.
     """
-    with tempfile.TemporaryDirectory(prefix="pagedlab-nbval-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+    with scratch("pagedlab-nbval-") as folder:
         nbformat.write(_as_notebook(cells), folder / "notebook.ipynb")
         (folder / "pytest.ini").write_text("[pytest]\n")  # nobody's settings, wherever the folder is
         result = folder / "result.json"
@@ -38,7 +41,7 @@ def run_nbval(cells: list[Cell], *, limits: Limits = LIMITS, cell_seconds: float
             "-c",
             "pytest.ini",
             "--rootdir",
-            name,
+            str(folder),
             "--noconftest",
             "-p",
             "nbval.plugin",
@@ -52,6 +55,7 @@ def run_nbval(cells: list[Cell], *, limits: Limits = LIMITS, cell_seconds: float
             "notebook.ipynb",
         ]
         env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PAGEDLAB_NBVAL_RESULT": str(result)}
+        limits = replace(limits, hidden=tuple(hidden))
         with Contained(command, cwd=folder, log=folder / "log.txt", limits=limits, env=env) as process:
             ending = process.wait()
         return _read(result, cells, f"the notebook's run did not come to its end: {ending}")

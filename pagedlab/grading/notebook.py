@@ -1,7 +1,7 @@
 """Reads a submission, whatever it looks like, and finds out which exercise it is and what each of its cells is.
 
-Colab and VS Code drop or ignore a cell's metadata, so every cell that counts says in its text, too, what it is:
-``# part 03.2`` in a learner's cell, ``# check 03.2`` in a check.
+Colab and VS Code drop or ignore a cell's metadata, so a learner's cell says in its text, too, what it is
+(``# part 03.2``), and a check is known by its call (``restore.py``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ MAX_BYTES = 50 << 20
 REFERENCE = Path(__file__).with_name("reference")
 
 PART_LINE = re.compile(r"^\s*#\s*part\s+(\d\d\.\d+)\b", re.IGNORECASE | re.MULTILINE)
-CHECK_LINE = re.compile(r"^\s*#\s*check\s+(\d\d\.\d+)\b", re.IGNORECASE | re.MULTILINE)
+CHECK_CALL = re.compile(r"\bcheck\(\s*[\"'](\d\d\.\d+)")
 COLAB_ID = "set-up-colab"  # the id of the cell that sets up Colab; nbgrader knows nothing of it
 SEED_LINE = re.compile(r"^(SEED *= *)(\d{1,9})\b", re.MULTILINE)
 # Learners' cells are called "part-03-2", check cells "check-03-2", other cells of ours "03-start" and the like.
@@ -32,17 +31,18 @@ GRADE_ID = re.compile(r"^(?:(?:part|check)-)?(\d\d)-(\d*)")
 class Cell:
     """A cell, stripped to what counts.
 
-    role: "learner" (to be filled in), "check", "locked" (ours) or "added" (the learner's own)
+    role: "learner" (to be filled in), "check", or "" (any other, ours or the learner's own)
     part: of a learner's cell or a check: "03.2"
+    put_in: a check that was put in for want of one
     """
 
     kind: str  # code, markdown or raw
     source: str
-    role: str = "added"
+    role: str = ""
     part: str = ""
     grade_id: str = ""
-    cell_id: str = ""
     outputs: list[Any] = field(default_factory=list)
+    put_in: bool = False
 
 
 def read_cells(path: Path) -> list[Cell]:
@@ -95,23 +95,17 @@ def _cell(raw: Any) -> Cell:
     outputs = raw.get("outputs")
     cell = Cell(
         str(raw["cell_type"]),
-        source,
+        source.encode("utf-8", "replace").decode(),  # half a character cannot be run, written or shown
         grade_id=str(nbgrader.get("grade_id", "")),
-        cell_id=str(raw.get("id", "")),
         outputs=outputs if isinstance(outputs, list) else [],
     )
-    if nbgrader.get("solution"):
-        cell.role = "learner"
-    elif nbgrader.get("grade"):
-        cell.role = "check"
-    elif nbgrader or cell.cell_id == COLAB_ID:
-        cell.role = "locked"
     # What a cell says in its text counts more than its metadata: it is what the learner sees.
-    for role, line in (("learner", PART_LINE), ("check", CHECK_LINE)):
-        if cell.kind == "code" and (match := line.search(cell.source)):
-            cell.role, cell.part = role, match[1]
-            return cell
-    if cell.role in ("learner", "check") and (match := GRADE_ID.match(cell.grade_id)):
+    if cell.kind != "code" or raw.get("id") == COLAB_ID:
+        return cell
+    if match := PART_LINE.search(cell.source):
+        cell.role, cell.part = "learner", match[1]
+    elif (nbgrader.get("solution") or nbgrader.get("grade")) and (match := GRADE_ID.match(cell.grade_id)):
+        cell.role = "learner" if nbgrader.get("solution") else "check"
         cell.part = f"{match[1]}.{match[2]}"
     return cell
 
@@ -120,7 +114,7 @@ def exercise_number(path: Path, cells: list[Cell]) -> str:
     """Which exercise this is, by what its cells say. Raises PagedlabError where they say nothing that we know."""
     votes: Counter[str] = Counter()
     for cell in cells:
-        for pattern in (PART_LINE, CHECK_LINE):
+        for pattern in (PART_LINE, CHECK_CALL):
             votes.update(name[:2] for name in pattern.findall(cell.source))
         if match := GRADE_ID.match(cell.grade_id):
             votes[match[1]] += 1
@@ -131,13 +125,6 @@ def exercise_number(path: Path, cells: list[Cell]) -> str:
         f"{path} is not one of the course's exercises: no cell in it says `# part 03.1` or the like. "
         "Give a notebook made from exercises/."
     )
-
-
-@lru_cache(maxsize=32)
-def reference_cells(number: str) -> tuple[Cell, ...] | None:
-    """The cells of the reference notebook as they are; None where there is no reference yet."""
-    path = REFERENCE / f"{load_exercise(number).name}.ipynb"
-    return tuple(read_cells(path)) if path.exists() else None
 
 
 def read_reference(number: str) -> list[Cell]:

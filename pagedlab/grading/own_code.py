@@ -1,193 +1,143 @@
 """Is a part answered by the learner's code, or by pagedlab's own?
 
-pagedlab holds what the exercises ask for, so ``from pagedlab.kv import BlockTable`` would be an answer without a
-line written. It is refused, and so is a thin wrapper around it. What the notebook imports for the learner may be
-used. This looks at the objects beside the learner's code, so it is no lock: whoever copies our source text gets past
-it, and only a reader notices.
+pagedlab holds what the exercises ask for, so ``from pagedlab.kv import BlockTable`` would be an answer without a line
+written. While a part is asked, every function of pagedlab that answers it says no: its code is exchanged for one that
+notes the call and raises. Who calls it, and by what name, list, attribute, subclass or wrapper it came there, does not
+matter. Functions are found by where they were written, so a copy of one, or of its module, counts as the function. The
+notebook's own use of pagedlab, while its cells are run, goes on.
+
+This is done beside the learner's code, so it is no lock. Open are: a copy of our source text; results that our code
+gave before the part is asked, such as the prediction of a run that the notebook played; code that hides from Python
+(another process, an extension module); and code that undoes all this. A reader notices.
 """
 
 from __future__ import annotations
 
-import ast
-import functools
-import sys
+import gc
+import importlib
 import types
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
-from pagedlab.grading.notebook import Cell, reference_cells
-from pagedlab.grading.parsing import parse
-from pagedlab.grading.part import Part, Verdict
+from pagedlab.grading.part import Verdict
 
-OURS = "pagedlab"
 HINT = "What the notebook imports for you may be used. What the part asks for is to be your own code."
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What the notebook gives the learner. ``bases`` and ``methods``: of the classes in the part's own cell."""
-
-    names: frozenset[str]  # everything that the notebook imports from pagedlab
-    modules: frozenset[str]
-    bases: frozenset[str]
-    methods: dict[str, list[str]]  # class -> the methods that are to be written
-
-
-def rules(part: Part) -> Rules | None:
-    """From the reference notebook; None where there is no reference yet (its solution is being run)."""
-    cells = reference_cells(part.name[:2])
-    if cells is None:
-        return None
-    names, modules = set(), set()
-    bases: set[str] = set()
-    methods: dict[str, list[str]] = {}
-    for cell in cells:
-        if cell.kind != "code":
-            continue
-        tree = parse(cell.source)
-        for module, name, _ in imports(tree):
-            modules.add(module)
-            names.add(name)
-        if cell.role == "learner" and cell.part == part.name:
-            for node in ast.walk(tree):
-                if isinstance(node, ast.ClassDef):
-                    bases |= {base.id for base in node.bases if isinstance(base, ast.Name)}
-                    methods[node.name] = [
-                        inner.name
-                        for inner in node.body
-                        if isinstance(inner, ast.FunctionDef)
-                        and any(isinstance(statement, ast.Raise) for statement in inner.body)
-                    ]
-    allowed = frozenset(names - {""}) - set(part.answered_by)
-    return Rules(allowed, frozenset(modules), frozenset(bases), methods)
-
-
-def imports(tree: ast.AST) -> Iterator[tuple[str, str, str]]:
-    """Each import from pagedlab: (module, name in it or "", the name that it gets here)."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and _is_ours(node.module or ""):
-            for alias in node.names:
-                yield node.module, alias.name, alias.asname or alias.name
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                if _is_ours(alias.name):
-                    yield alias.name, "", alias.asname or alias.name.split(".")[0]
-
-
-def borrowed(part: Part, objects: dict[str, Any]) -> str | None:
-    """What of ``objects`` is answered by pagedlab, in words; None where all is the learner's own."""
-    allowed = rules(part)
-    if allowed is None:
-        return None
-    for name, value in objects.items():
-        if found := _borrowed(value, allowed, set(), top=True):
-            return f"{name} is answered by pagedlab's own {found}"
-    return None
+_MANAGER = ("pagedlab.kv.manager", "pagedlab.kv.observed")
+_POOL = ("pagedlab.kv.block_pool", *_MANAGER)
+_QUEUE = ("pagedlab.kv.block:FreeKVCacheBlockQueue", *_POOL)
+_ATTENTION = (
+    "pagedlab.attention:paged_attention",
+    "pagedlab.attention.reference",
+    "pagedlab.attention.torch_backend",
+    "pagedlab.kernels",
+)
+# What answers each part: modules and packages of pagedlab, or one thing in a module.
+ANSWERS = {
+    "01.1": ("pagedlab.kv.contiguous", "pagedlab.kv.buddy"),
+    "01.2": ("pagedlab.kv.contiguous", "pagedlab.kv.serving"),
+    "02.1": ("pagedlab.kv.block_table",),
+    "03.1": ("pagedlab.kv.block_table",),
+    "03.2": ("pagedlab.kv.block_table",),
+    "05.1": (*_ATTENTION, "pagedlab.grading.tasks.ex05.walk"),
+    "05.2": _ATTENTION,
+    "05.3": _ATTENTION,
+    "06.1": ("pagedlab.kv.paper", "pagedlab.kv.observed_paper"),
+    "06.2": ("pagedlab.kv.paper", "pagedlab.kv.cow", "pagedlab.kv.observed_paper"),
+    "06.3": ("pagedlab.kv.paper:BlockSpaceManager", "pagedlab.kv.cow", "pagedlab.kv.observed_paper"),
+    "07.1": _QUEUE,
+    "07.2": ("pagedlab.kv.prefix:extend_block_hashes", "pagedlab.kv.prefix:hash_block_tokens"),
+    "07.3": _MANAGER,
+    "07.4": _POOL,
+    "08.1": ("pagedlab.kv.swap",),
+    "08.2": ("pagedlab.kv.swap",),
+    "08.3": ("pagedlab.engine.scheduler", "pagedlab.engine.paper_scheduler"),
+    "09.1": ("pagedlab.engine.pool_size", "pagedlab.engine.cards"),
+    "10.3": _QUEUE,
+    "11.1": ("pagedlab.kv.cow", *_MANAGER),
+    "12.1": ("pagedlab.trace.invariants",),
+    "12.2": ("pagedlab.trace.invariants",),
+    "12.3": ("pagedlab.trace.invariants",),
+}
+_refusing: list[Refusing] = []  # those that are at work
 
 
 def not_own(found: str) -> Verdict:
     return Verdict(False, "the answer is your own code", found, (HINT,))
 
 
-def imports_the_grader(cells: list[Cell], part: Part) -> str | None:
-    """Which import from the grader a learner's cell has that the notebook does not, in words."""
-    given = {
-        (module, name)
-        for cell in reference_cells(part.name[:2]) or []
-        if cell.kind == "code"
-        for module, name, _ in imports(parse(cell.source))
-    }
-    for cell in cells:
-        if cell.role not in ("learner", "added"):
-            continue
-        try:
-            tree = parse(cell.source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        for module, name, _ in imports(tree):
-            if (module + ".").startswith(f"{OURS}.grading.") and (module, name) not in given:
-                return f"a cell of yours imports {name or 'all'} from {module}, which knows the answers"
-    return None
+class Refusing:
+    """A context in which pagedlab's own ``answers`` (as in ANSWERS) refuse to work. ``found`` says which of them was
+    called first, None where none was."""
 
+    def __init__(self, answers: Iterable[str]) -> None:
+        self.found: str | None = None
+        self._places = [_place(answer) for answer in answers]
+        self._undo: list[Callable[[], None]] = []
 
-def _borrowed(value: Any, allowed: Rules, seen: set[int], top: bool = False) -> str | None:
-    if id(value) in seen:
+    def __enter__(self) -> Refusing:
+        gc.unfreeze()  # what is frozen would not be found
+        for item in gc.get_objects() if self._places else ():
+            kind = type(item)
+            if kind is types.FunctionType and (name := self.name_of(item.__code__)):
+                self._exchange(item, name)
+            elif kind.__name__ in ("JITFunction", "InterpretedFunction") and (name := self.name_of(item.fn.__code__)):
+                for method in ("run", "rewrite"):  # Triton reads its functions, and does not call them
+                    setattr(item, method, self._refusal(name))
+                    self._undo.append(lambda item=item, method=method: delattr(item, method))
+        _refusing.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _refusing.remove(self)
+        while self._undo:
+            self._undo.pop()()
+
+    def name_of(self, code: types.CodeType) -> str | None:
+        """How the code is called, where it is one of the answers'."""
+        for module, file, inside in self._places:
+            if code.co_filename.startswith(file) and f"{code.co_qualname}.".startswith(inside):
+                return f"{module}.{code.co_qualname}"
         return None
-    seen.add(id(value))
-    value = _unwrapped(value)
-    if isinstance(value, types.ModuleType):
-        return value.__name__ if _is_ours(value.__name__) else None
-    if isinstance(value, type):
-        return _borrowed_class(value, allowed, seen, top)
-    if isinstance(value, types.FunctionType):
-        if _is_ours(value.__module__):
-            return None if not top and value.__name__ in allowed.names else f"{value.__module__}.{value.__qualname__}"
-        return _borrowed_by_code(value.__code__, value, allowed, seen)
-    if top and _is_ours(type(value).__module__):
-        return f"{type(value).__module__}.{type(value).__qualname__}"
-    return None
+
+    def note(self, name: str) -> None:
+        self.found = self.found or f"it is answered by pagedlab's own {name}"
+
+    def _refusal(self, name: str) -> Callable[..., None]:
+        def refuse(*_: Any, **__: Any) -> None:
+            self.note(name)
+            raise RuntimeError(f"{name} answers this part; write it yourself")
+
+        return refuse
+
+    def _exchange(self, function: types.FunctionType, name: str) -> None:
+        code, refuse = function.__code__, self._refusal(name)
+        function.__code__ = _stub.__code__.replace(
+            co_consts=tuple(refuse if const == "refuse" else const for const in _stub.__code__.co_consts),
+            co_freevars=code.co_freevars,
+            co_name=code.co_name,
+            co_filename=code.co_filename,
+            co_qualname=code.co_qualname,
+        )
+        self._undo.append(lambda: setattr(function, "__code__", code))
 
 
-def _borrowed_class(cls: type, allowed: Rules, seen: set[int], top: bool) -> str | None:
-    if _is_ours(cls.__module__):
-        return None if not top and cls.__name__ in allowed.names else f"{cls.__module__}.{cls.__qualname__}"
-    granted = {base for ours in cls.__mro__ if ours.__name__ in allowed.bases for base in ours.__mro__}
-    for base in cls.__mro__:
-        if base in granted:
-            continue
-        if _is_ours(base.__module__):
-            return f"{base.__module__}.{base.__qualname__}"
-        for member in vars(base).values():
-            if isinstance(member, property):
-                member = member.fget
-            if isinstance(_unwrapped(member), types.FunctionType) and (
-                found := _borrowed(member, allowed, seen, top=True)
-            ):
-                return found
-    for name in allowed.methods.get(cls.__name__, ()) if top else ():
-        method = _unwrapped(next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None))
-        if _is_ours(getattr(method, "__module__", None)):
-            return f"{method.__module__}.{method.__qualname__}"
-    return None
+def notice_copies(event: str, args: tuple[Any, ...]) -> None:
+    """An audit hook: while answers are refused, nobody makes new functions of their code, or runs their module anew."""
+    if event in ("exec", "function.__new__") and _refusing:
+        for one in _refusing:
+            if isinstance(args[0], types.CodeType) and (name := one.name_of(args[0])):
+                one.note(name)
 
 
-def _borrowed_by_code(code: types.CodeType, function: types.FunctionType, allowed: Rules, seen: set[int]) -> str | None:
-    """By the names that a function's code looks up, and those of the learner's functions that it uses."""
-    for name in code.co_names:
-        if _is_ours(name):  # an import inside the function
-            module, given = sys.modules.get(name), name in allowed.modules
-            taken = [n for n in code.co_names if hasattr(module, n) and not (given and n in allowed.names)]
-            if taken or not given:
-                return ".".join([name, *taken[:1]])
-        elif name in function.__globals__ and (found := _borrowed(function.__globals__[name], allowed, seen)):
-            return found
-    for cell in function.__closure__ or ():
-        try:
-            held = cell.cell_contents
-        except ValueError:  # not filled yet
-            continue
-        if found := _borrowed(held, allowed, seen):
-            return found
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType) and (found := _borrowed_by_code(constant, function, allowed, seen)):
-            return found
-    return None
+def _stub(*args: Any, **kwargs: Any) -> None:
+    refuse = "refuse"
+    refuse(*args, **kwargs)
 
 
-def _unwrapped(value: Any) -> Any:
-    """The function inside of a partial, a method, a decorator that keeps ``fn`` (Triton's), and the like."""
-    for _ in range(10):
-        if isinstance(value, functools.partial):
-            value = value.func
-        elif isinstance(value, (types.MethodType, staticmethod, classmethod)):
-            value = value.__func__
-        elif type(value).__name__ in ("JITFunction", "InterpretedFunction"):
-            value = value.fn
-        else:
-            break
-    return value
-
-
-def _is_ours(name: Any) -> bool:
-    return isinstance(name, str) and (name == OURS or name.startswith(f"{OURS}."))
+def _place(answer: str) -> tuple[str, str, str]:
+    """(module, how its files' names begin, how the names in them begin) of an entry in ANSWERS."""
+    name, _, inside = answer.partition(":")
+    module = importlib.import_module(name)  # now, so that nobody imports it while it is looked for
+    file = Path(module.__file__)
+    return name, str(file.parent if file.name == "__init__.py" else file), f"{inside}." if inside else ""

@@ -1,4 +1,4 @@
-"""Read Python source, from several threads."""
+"""Read Python source, from several threads, and a notebook's cells, which are not quite Python."""
 
 from __future__ import annotations
 
@@ -14,3 +14,15 @@ def parse(source: str) -> ast.Module:
     SyntaxError as `ast.parse` does."""
     with _one_at_a_time:
         return ast.parse(source)
+
+
+def parse_cell(source: str) -> ast.Module | None:
+    """A cell, its magics turned into calls as IPython does; None for what is no Python even so."""
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    for turned in (lambda: source, lambda: TransformerManager().transform_cell(source)):
+        try:
+            return parse(turned())
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    return None

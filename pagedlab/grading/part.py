@@ -47,7 +47,6 @@ class Part:
     """A check and its points.
 
     needs: the names that the learner defines, in the order in which ``check`` takes them
-    answered_by: what the notebook imports from pagedlab for later, and this part may not use: it is the answer
     missing: what this machine lacks for the part, in words; "" where it lacks nothing
     """
 
@@ -61,18 +60,19 @@ class Part:
     seconds_a_case: float = 10.0
     seconds_to_load: float = 60.0
     memory_bytes: int = 4 << 30
-    answered_by: tuple[str, ...] = ()
     missing: Callable[[], str] = str
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a part. ``example`` and ``hint`` are empty where it passed."""
+    """What became of a part. ``example`` and ``hint`` are empty where it passed. ``answered``: whether there was
+    anything to judge."""
 
     passed: bool
     property: str = ""
     example: str = ""
     hints: tuple[str, ...] = ()
+    answered: bool = True
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,10 @@ def load_part(name: str) -> Part:
     return load_exercise(str(name).partition(".")[0]).part(name)
 
 
-def ask(part: Part, objects: dict[str, Any], case: Any) -> Any:
+def ask(probe: Callable[[dict[str, Any], Any], Any], objects: dict[str, Any], case: Any) -> Any:
     """The learner's answer to one case. Raises NotPlain for one that is no plain data."""
     try:
-        return part.probe(objects, case)
+        return probe(objects, case)
     except NotPlain:
         raise
     except Exception as error:
@@ -122,7 +122,8 @@ def examine(part: Part, cases: list[Any], answers: list[Any]) -> Verdict:
     """Hold every answer against every property. The verdict names the first broken property, with its smallest
     case; where that is broken because a call raised, it names the error instead."""
     if any(map(unanswered, answers)):
-        return Verdict(False, "an answer", "there is none yet where the cell says YOUR CODE HERE", HOW_TO_ANSWER)
+        said = "there is none yet where the cell says YOUR CODE HERE"
+        return Verdict(False, "an answer", said, HOW_TO_ANSWER, answered=False)
     for prop in part.properties:
         for case, answer in zip(cases, answers, strict=True):
             try:

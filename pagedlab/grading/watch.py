@@ -31,10 +31,11 @@ class Watch:
     """
 
     def __init__(self, submissions: Iterable[Path], package: list[Path] | None = None) -> None:
+        self.submissions = list(submissions)
         self.needed = confine.version() == 0
         self._lock, self._epoch, self._reason, self._spoilt = threading.Lock(), 0, "", False
         self._package = set(package if package is not None else package_files()) if self.needed else set()
-        self._files = [*self._package, *submissions] if self.needed else []
+        self._files = [*self._package, *self.submissions] if self.needed else []
         self._state = {file: _digest(file) for file in self._files}
 
     def begin(self) -> int:

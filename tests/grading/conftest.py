@@ -45,7 +45,7 @@ def submission(tmp_path):
 
 @pytest.fixture
 def quick_limits(monkeypatch):
-    """Two seconds for an answer, eight for the cells to run, 1 GiB: so that loops and hoards make no long tests."""
-    limits = {"seconds_a_case": 2.0, "seconds_to_load": 8.0, "memory_bytes": 1 << 30}
+    """Two seconds for an answer, eight for the cells to run, 2 GiB: so that loops and hoards make no long tests."""
+    limits = {"seconds_a_case": 2.0, "seconds_to_load": 8.0, "memory_bytes": 2 << 30}
     parts = tuple(replace(part, **limits) for part in ex03.EXERCISE.parts)
     monkeypatch.setattr(ex03, "EXERCISE", replace(ex03.EXERCISE, parts=parts))

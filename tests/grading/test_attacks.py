@@ -4,11 +4,15 @@ import os
 import sys
 import time
 from functools import partial
+from pathlib import Path
 
 import pytest
+from submissions import ROOT
 
+import pagedlab.kv.block_table
 from pagedlab.grading import judge
 from pagedlab.grading.contain import Limits
+from pagedlab.grading.exercises import ex03
 from pagedlab.grading.grade import grade
 
 RIGHT_LINE = "✓ 03.1 BlockTable finds every position (3 points)"
@@ -30,6 +34,8 @@ WHILE_RUN = {
     "kills its group": "import os, signal\nos.killpg(0, signal.SIGKILL)",
     "takes 10 GB": "hoard = [b'x' * (100 << 20) for _ in range(100)]",
     "forks for ever": "import os\nwhile True: os.fork()",
+    "fills the disk with crumbs": "for i in range(10**9): open(f'crumb{i}', 'w').close()",
+    "speaks in half characters": "print('\\ud800')\nraise ValueError('\\ud800 \\x1b[2J')",
     "fills the disk": "with open('big', 'wb') as f:\n    while True: f.write(bytes(1 << 20))",
     "recurses": "def f(): return f()\nf()",
     "says the line": f"import os\nprint({RIGHT_LINE!r})\nos.write(1, {RIGHT_LINE!r}.encode())",
@@ -125,6 +131,38 @@ def test_a_submission_that_deletes_all_it_finds_is_still_there_and_unchanged(sub
 def test_a_mistake_in_one_part_costs_nothing_in_another_that_does_not_use_it(submission):
     answers = {"03.2": "# part 03.2\nimport os; os._exit(1)", "03.4": "# part 03.4\nnew_blocks = ["}
     assert lost(submission(answers)) == {"03.2", "03.4"}
+
+
+def test_nobody_reads_the_solution_the_answers_or_the_tests(submission):
+    solution = f"import json\ncells = json.load(open({str(ROOT / 'solutions' / '03_block_table.ipynb')!r}))['cells']\n"
+    solution += "exec('\\n'.join(''.join(c['source']) for c in cells if 'part 03.1' in c['source'][0]))"
+    file = Path(ex03.__file__).with_name("facts.py")
+    load = "import importlib.util as u, sys\nspec = u.spec_from_file_location('pagedlab.grading.exercises.ex03.facts', "
+    load += f"{str(file)!r})\nfacts = u.module_from_spec(spec)\nspec.loader.exec_module(facts)\n"
+    known = "import sys\nfacts = [m for n, m in sys.modules.items() if 'exercises' in n or 'reference' in n][0].facts\n"
+    answers = {
+        "03.1": f"# part 03.1\n{solution}",
+        "03.2": f"# part 03.2\n{known}slot_mapping = facts.slot_mapping",
+        "03.3": f"# part 03.3\n{load}table_after_prefill = facts.facts(SEED).table_after_prefill\n"
+        "tokens_in_block = facts.facts(SEED).tokens_in_block",
+        "03.4": f"# part 03.4\nexec(open({str(file)!r}).read())\nnew_blocks = facts(SEED).new_blocks",
+    }
+    assert lost(submission(answers)) == {"03.1", "03.2", "03.3", "03.4"}
+
+
+def test_a_copy_of_our_code_made_while_it_is_asked_is_ours(submission):
+    """In another thread, too."""
+    file = Path(pagedlab.kv.block_table.__file__)
+    anew = f"runpy.run_path({str(file)!r})['BlockTable']"
+    table = f"# part 03.1\nimport runpy\ndef BlockTable(size):\n    return {anew}(size)"
+    thread = "# part 03.2\nfrom concurrent.futures import ThreadPoolExecutor\nfrom pagedlab.kv import BlockTable as T\n"
+    thread += "pool = ThreadPoolExecutor(1)\npool.submit(int).result()\ndef work(ids, size, a, b, n):\n"
+    thread += "    found = T(size, ids).slot_mapping(a, b)\n    return found + [-1] * (n - len(found))\n"
+    thread += "def slot_mapping(ids, size, a, b, pad_to=0):\n    return pool.submit(work, ids, size, a, b, pad_to)"
+    thread += ".result()"
+    result = grade(submission({"03.1": table, "03.2": thread}), with_nbval=False)
+    assert [check.earned for check in result.checks] == [0, 0, 2, 2]
+    assert all("pagedlab's own" in check.reason for check in result.checks[:2]), result.checks
 
 
 def test_learners_code_sees_no_secrets_of_the_graders_environment(submission, monkeypatch):

@@ -132,6 +132,74 @@ def test_a_part_answered_by_pagedlabs_own_code_is_refused(answer, capsys):
     assert capsys.readouterr().out == "✗ 03.1 BlockTable finds every position: the answer is your own code\n"
 
 
+# Whatever way our table goes into an answer to 03.1: ``answer`` is what is handed in, ``T`` is ours.
+WAYS = {
+    "default argument": "def answer(size, make=T): return make(size)",
+    "keyword default": "def answer(size, *, make=T): return make(size)",
+    "list": "ours = [T]\ndef answer(size): return ours[0](size)",
+    "dict": "ours = {1: T}\ndef answer(size): return ours[1](size)",
+    "closure": "def outer(make):\n    return lambda size: make(size)\nanswer = outer(T)",
+    "attribute of a function": "def answer(size): return answer.make(size)\nanswer.make = T",
+    "class attribute": "class answer:\n    make = T\n    def __new__(cls, size): return cls.make(size)",
+    "instance attribute": """
+class answer:
+    def __init__(self, size): self.inner = T(size)
+    def append(self, ids): self.inner.append(ids)
+    def locate(self, position): return self.inner.locate(position)
+    def __len__(self): return len(self.inner)""",
+    "passing on": """
+class answer:
+    def __init__(self, size): self.inner = T(size)
+    def __getattr__(self, name): return getattr(self.inner, name)
+    def __len__(self): return len(self.inner)""",
+    "partial": "import functools\nanswer = functools.partial(T)",
+    "metaclass": "class Meta(type):\n    def __call__(cls, size): return T(size)\nclass answer(metaclass=Meta): pass",
+    "module": "import pagedlab.kv as kv\ndef answer(size): return kv.BlockTable(size)",
+    "sys.modules": "import sys\ndef answer(size): return sys.modules['pagedlab.kv'].BlockTable(size)",
+    "importlib": "import importlib\nanswer = lambda size: importlib.import_module('pagedlab' + '.kv').BlockTable(size)",
+    "a computed name": "import pagedlab.kv\nanswer = lambda size: getattr(pagedlab.kv, 'Block' + 'Table')(size)",
+    "eval": "answer = lambda size: eval('T')(size)",
+    "subclass": "class answer(T):\n    def locate(self, position): return super().locate(position)",
+    "made by type()": "answer = type('answer', (T,), {})",
+    "called object": "class Maker:\n    def __call__(self, size): return T(size)\nanswer = Maker()",
+    "from a run": "answer = type(next(iter(story(47).tables.values())))",
+    "instance made before": """
+import copy
+made = T(4)
+class answer:
+    def __init__(self, size): self.inner = copy.deepcopy(made); self.inner.block_size = size
+    def append(self, ids): self.inner.append(ids)
+    def locate(self, position): return self.inner.locate(position)
+    def __len__(self): return len(self.inner)""",
+    "borrowed functions": """
+class answer:
+    def __init__(self, size): self.block_size, self.block_ids = size, []
+    def append(self, ids): self.block_ids += ids
+    def __len__(self): return len(self.block_ids)
+    locate = vars(T)['locate']""",
+    "copied functions": """
+import types
+class answer:
+    def __init__(self, size): self.block_size, self.block_ids = size, []
+    def append(self, ids): self.block_ids += ids
+    def __len__(self): return len(self.block_ids)
+    locate = types.FunctionType(T.locate.__code__, {})""",
+    "the module anew": "import runpy, pagedlab.kv.block_table as b\nanswer = runpy.run_path(b.__file__)['BlockTable']",
+    "property": "class Box:\n    @property\n    def make(self): return T\nanswer = lambda size: Box().make(size)",
+    "a generator": "ours = iter([T] * 999)\nanswer = lambda size: next(ours)(size)",
+    "weak reference": "import weakref\nours = weakref.ref(T)\nanswer = lambda size: ours()(size)",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ours_is_refused_by_whatever_way_it_came_and_works_again_afterwards(way):
+    space = {"T": BlockTable, "story": story}
+    exec(WAYS[way], space)
+    with pytest.raises(CheckFailed, match="pagedlab's own pagedlab.kv.block_table.BlockTable"):
+        check("03.1", space["answer"])
+    assert BlockTable(4, [7]).locate(2) == (7, 2)
+
+
 def test_the_report_adds_up_what_this_kernel_has_seen(capsys):
     check("03.1", Chatty)
     with pytest.raises(CheckFailed):

@@ -2,8 +2,10 @@
 
 import csv
 import json
+import os
 import re
 import time
+import unicodedata
 from functools import partial
 from xml.etree import ElementTree
 
@@ -79,6 +81,48 @@ def test_whose_a_notebook_is_follows_from_where_it_lies(tmp_path):
     assert isinstance(one[1], Refused)
 
 
+def test_links_in_a_class_are_nobodys_work(submission, tmp_path, capsys):
+    folder = tmp_path / "class"
+    submission(WRONG, name="class/ann/03.ipynb")
+    targets = {"bob": ROOT / "solutions" / "03_block_table.ipynb", "eve": folder / "ann" / "03.ipynb", "ida": "nowhere",
+               "joe": "03.ipynb", "kim": "/etc/hostname"}
+    for name, target in targets.items():
+        (folder / name).mkdir()
+        (folder / name / "03.ipynb").symlink_to(target)
+    (folder / "zoe").symlink_to(folder / "ann")
+    (folder / "ann" / "up").symlink_to(folder)
+    out = tmp_path / "out"
+    assert run([folder], out=out) == 2
+    assert capsys.readouterr().err.count("is a symbolic link") == 7
+    rows = {row["learner"]: row for row in csv.DictReader((out / "grades.csv").open())}
+    assert rows.keys() == {"ann", *targets, "zoe"} and {row["total"] for row in rows.values()} == {"0"}
+
+
+ODD_NAMES = ["\x1b[31mred", "two\nlines", "\ud800half", "back\u202ewards", "no\uffffcharacter", "para\u2029graph"]
+
+
+def test_nothing_that_steers_a_terminal_or_a_table_gets_out(submission, tmp_path, capfdbinary):
+    for i, name in enumerate(ODD_NAMES):
+        path = os.fsencode(tmp_path / "class" / f"{i}") + name.encode("utf-8", "surrogatepass")
+        os.makedirs(path)
+        with open(os.path.join(path, b"03.ipynb"), "wb") as file:
+            file.write(b"{")
+    answers = WRONG | {"03.2": "# part 03.2\nslot_mapping = lambda *a, **k: '\\x1b[2J\\ud800\\u202e'",
+                       "03.4": "# part 03.4\nraise ValueError('\\x1b]0;mine\\x07 \\ud800')"}
+    submission(answers, name="class/7/03.ipynb")
+    text = json.dumps(json.loads((tmp_path / "class/7/03.ipynb").read_text()) | {"metadata": {"\ud800": "\ud800"}})
+    (tmp_path / "class/7/03.ipynb").write_text(text.replace("# part 03.1", "# part 03.1 \\ud800"))
+    files = {name: tmp_path / name for name in ("x.json", "x.xml")}
+    assert run([tmp_path / "class"], out=tmp_path / "out", json_path=files["x.json"], junit_path=files["x.xml"]) == 2
+    printed = capfdbinary.readouterr()
+    written = [file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file()]
+    for data in (printed.out, printed.err, *written, *(file.read_bytes() for file in files.values())):
+        text = data.decode()
+        assert not [char for char in text if char != "\n" and unicodedata.category(char) in ("Cc", "Cs", "Zp")]
+        assert not [char for char in text if char in "\u202e\uffff"]
+    assert len(ElementTree.parse(files["x.xml"]).getroot()) == len(json.loads(files["x.json"].read_text())) == 7
+
+
 def test_a_mistake_of_the_grader_itself_stops_nobody_elses_grade(submission, monkeypatch):
     path, other = submission(WRONG, name="a.ipynb"), submission(WRONG, name="b.ipynb")
 
@@ -131,6 +175,7 @@ def test_a_submission_that_changes_anothers_file_gets_no_grade_and_the_other_get
     not_confined, submission, monkeypatch
 ):
     monkeypatch.setattr(classroom, "grade", partial(grade, with_nbval=False))
+    assert "no Landlock" in confine.not_held_back()
     victim = submission(name="victim.ipynb")
     attacker = submission({"03.1": f"# part 03.1\nopen({str(victim)!r}, 'w').close()"}, name="attacker.ipynb")
     first, second = grade_all([attacker, victim], jobs=1)

@@ -168,7 +168,7 @@ def test_what_is_answered_by_pagedlabs_own_code_or_by_the_graders_facts_gets_not
     exercise = load_exercise(number)
     answers = {name: f"# part {name}\n{code}" for name, code in BORROWED.items() if name[:2] == number}
     last = exercise.parts[-1]
-    facts = f"from pagedlab.grading.exercises.ex{number}.story import facts"
+    facts = f"from pagedlab.grading.exercises.ex{number}.facts import facts"
     names = "\n".join(f"{name} = facts(SEED).{name}" for name in last.needs)
     answers[last.name] = f"# part {last.name}\n{facts}\n{names}"
     result = grade(submission(answers, number=number), with_nbval=False)

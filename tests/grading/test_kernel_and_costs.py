@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from pagedlab.grading import CheckFailed, check, checks
-from pagedlab.grading.exercises import ex11
-from pagedlab.grading.exercises.ex05 import walk
-from pagedlab.grading.exercises.ex05.memory import build, expected
+from pagedlab.grading.exercises.ex05.attention import expected
 from pagedlab.grading.exercises.ex05.walk import WALK
-from pagedlab.grading.exercises.ex11.story import facts
+from pagedlab.grading.exercises.ex11.facts import facts
+from pagedlab.grading.tasks import ex11
+from pagedlab.grading.tasks.ex05 import walk
+from pagedlab.grading.tasks.ex05.memory import build
 
 
 @pytest.fixture(autouse=True)

@@ -6,11 +6,12 @@ import pytest
 
 from pagedlab.engine.cards import CARDS, MODELS, Held, plan_card
 from pagedlab.grading import CheckFailed, check, checks
-from pagedlab.grading.exercises import ex09
 from pagedlab.grading.exercises.ex09.choice import CHOICE, fewest, most_runs
+from pagedlab.grading.exercises.ex09.facts import facts
 from pagedlab.grading.exercises.ex09.pool import POOL, right
-from pagedlab.grading.exercises.ex09.served import served
-from pagedlab.grading.exercises.ex09.story import ANSWER, BLOCK_SIZE, facts
+from pagedlab.grading.tasks import ex09
+from pagedlab.grading.tasks.ex09.served import served
+from pagedlab.grading.tasks.ex09.story import ANSWER, BLOCK_SIZE
 
 
 @pytest.fixture(autouse=True)

@@ -3,14 +3,14 @@
 import pytest
 
 from pagedlab.grading import CheckFailed, check, checks
-from pagedlab.grading.exercises import ex02, ex04, ex06, ex07, ex12
-from pagedlab.grading.exercises.ex01.story import NUM_SLOTS
-from pagedlab.grading.exercises.ex01.story import facts as facts01
-from pagedlab.grading.exercises.ex02.story import facts as facts02
-from pagedlab.grading.exercises.ex04.story import facts as facts04
-from pagedlab.grading.exercises.ex06.story import facts as facts06
-from pagedlab.grading.exercises.ex07.story import facts as facts07
-from pagedlab.grading.exercises.ex12.lineup import facts as facts12
+from pagedlab.grading.exercises.ex01.facts import facts as facts01
+from pagedlab.grading.exercises.ex02.facts import facts as facts02
+from pagedlab.grading.exercises.ex04.facts import facts as facts04
+from pagedlab.grading.exercises.ex06.facts import facts as facts06
+from pagedlab.grading.exercises.ex07.facts import facts as facts07
+from pagedlab.grading.exercises.ex12.facts import facts as facts12
+from pagedlab.grading.tasks import ex02, ex04, ex06, ex07, ex12
+from pagedlab.grading.tasks.ex01.story import NUM_SLOTS
 from pagedlab.hunt import FAULTS
 from pagedlab.kv import BlockPool, cow
 from pagedlab.kv.paper import BlockAllocator, BlockSpaceManager

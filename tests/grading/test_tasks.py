@@ -5,19 +5,17 @@ import sys
 
 import pytest
 
-from pagedlab.grading.part import load_exercise
+from pagedlab.grading.part import EXERCISES, load_exercise
 from pagedlab.grading.tasks import probe_of
 
-SPLIT = ("03",)  # the exercises whose tasks stand apart from their answers
 
-
-@pytest.mark.parametrize("number", SPLIT)
+@pytest.mark.parametrize("number", EXERCISES)
 def test_each_part_asks_with_the_probe_of_its_task(number):
     for part in load_exercise(number).parts:
         assert part.probe is probe_of(part.name)
 
 
-@pytest.mark.parametrize("number", SPLIT)
+@pytest.mark.parametrize("number", EXERCISES)
 def test_a_task_imports_nothing_that_knows_the_answers(number):
     code = (
         f"import sys, pagedlab.grading.tasks.ex{number}\n"

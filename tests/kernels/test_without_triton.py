@@ -38,7 +38,7 @@ def test_without_triton_a_lesson_is_told_so_in_one_line():
 def test_without_triton_a_kernel_can_be_written_and_its_check_says_not_run_here():
     said = python(
         "from pagedlab.grading import check, report\n"
-        "from pagedlab.grading.exercises.ex05 import load_triton\n"
+        "from pagedlab.grading.tasks.ex05 import load_triton\n"
         "triton, tl = load_triton()\n"
         "@triton.jit\n"
         "def my_kernel(output, SIZE: tl.constexpr):\n"

@@ -37,7 +37,6 @@ def suspicious(state, event):
     return False
 
 # part 12.4
-steps = {"run 1": 11, "run 2": 7, "run 3": 4, "run 4": 5, "run 5": 4}
-steps |= {"run 6": 10, "run 7": 9, "run 8": 4, "run 9": 5, "run 10": 4}
-blocks = {"run 1": 3, "run 2": 2, "run 3": 4, "run 4": 3, "run 5": 13}
-blocks |= {"run 6": 3, "run 7": 4, "run 8": 2, "run 9": 2, "run 10": 1}
+steps = {"run 1": 3, "run 2": 9, "run 3": 11, "run 4": 8, "run 5": 7}
+steps |= {"run 6": 5, "run 7": 4, "run 8": 5, "run 9": 4, "run 10": 5}
+blocks = {"run 1": 6, "run 2": 8, "run 3": 8, "run 4": 3, "run 5": 4, "run 6": 3, "run 7": 5, "run 8": 3, "run 9": 2, "run 10": 13}

@@ -3,9 +3,8 @@
 from pagedlab.grading.exercises.ex01.account import ACCOUNT
 from pagedlab.grading.exercises.ex01.first_fit import FIRST_FIT
 from pagedlab.grading.exercises.ex01.prediction import PREDICTION
-from pagedlab.grading.exercises.ex01.story import puzzle
 from pagedlab.grading.part import Exercise
 
-__all__ = ["EXERCISE", "puzzle"]  # the last one is for the notebook
+__all__ = ["EXERCISE"]
 
 EXERCISE = Exercise("01", "01_two_sins", (FIRST_FIT, ACCOUNT, PREDICTION))

@@ -5,27 +5,34 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from pagedlab.grading.draws import twice
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, same, show
+from pagedlab.grading.plain import is_ints, same, show
+from pagedlab.grading.tasks.ex01 import probes
 
 NAMES = ("token", "reserved", "internal", "external", "free")
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
-    # Always there: nobody waits; fits into a hole; enough in sum and no hole; just enough in sum; too little in sum.
+    # Always there: nobody waits; fits into a hole, just or with room; enough in sum and no hole; just enough in sum;
+    # too little in sum; no region; no hole; and of each number one that no other number can stand for.
     regions = [[8, 6, 2], [4, 4, 4]]
-    cases = [
-        {"regions": regions, "holes": [3, 5], "needs": None},
-        {"regions": regions, "holes": [3, 5], "needs": 5},
-        {"regions": regions, "holes": [3, 5], "needs": 6},
-        {"regions": regions, "holes": [3, 5], "needs": 8},
-        {"regions": regions, "holes": [3, 5], "needs": 9},
+    cases = [{"regions": regions, "holes": [3, 5], "needs": needs} for needs in (None, 5, 6, 8, 9, 2)]
+    cases += [
         {"regions": [], "holes": [7], "needs": None},
         {"regions": [[16, 9, 9]], "holes": [], "needs": 2},
+        {"regions": [[16, 9, 9]], "holes": [], "needs": None},
+        {"regions": [[10, 7, 3], [6, 5, 5], [9, 2, 1]], "holes": [2, 4, 1], "needs": 5},
+        {"regions": [[10, 7, 3], [6, 5, 5], [9, 2, 1]], "holes": [4, 2, 1], "needs": 3},
     ]
-    for i in range(30):
+    return cases + twice(_drawn, rng, "01.2")
+
+
+def _drawn(rng: random.Random) -> list[dict]:
+    cases = []
+    for i in range(20):
         made = []
-        for _ in range(rng.randint(1, 2 + i // 6)):
+        for _ in range(rng.randint(1, 2 + i // 4)):
             length = rng.randint(2, 30)
             needed = rng.randint(1, length)
             made.append([length, needed, rng.randint(1, needed)])
@@ -45,33 +52,47 @@ def right(case: dict) -> list[int]:
     return [token, needed - token, held - needed, sum(holes) * lost, sum(holes) * (not lost)]
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    regions, holes = [tuple(region) for region in case["regions"]], list(case["holes"])
-    return {"account": attempt(objects["account"], regions, holes, case["needs"])}
+def _told(case: dict) -> str:
+    return f"account({[tuple(region) for region in case['regions']]}, {case['holes']}, {case['needs']})"
 
 
-def _told(case: dict, answer: dict) -> str:
-    regions = [tuple(region) for region in case["regions"]]
-    return f"account({regions}, {case['holes']}, {case['needs']}) gave {show(answer['account'])}"
+def _shape(case: dict, answer: dict) -> str | None:
+    given = answer["account"]
+    if is_ints(given) and len(given) == 5:
+        return None
+    return f"{_told(case)} gave {show(given)}; expected five whole numbers in a list"
 
 
-def _of(wrong: Any) -> Any:
+def _kept(case: dict, answer: dict) -> str | None:
+    if same(answer["after"], [case["regions"], case["holes"]]):
+        return None
+    return f"after {_told(case)} regions and holes are {show(answer['after'])}"
+
+
+def _entry(which: int, where: Any = lambda case: "") -> Any:
+    """``where(case)``: why it is what it is; None where the case is none of this property's."""
+
     def broken(case: dict, answer: dict) -> str | None:
-        return _told(case, answer) if wrong(case, answer["account"], right(case)) else None
+        given, expected, why = answer["account"][which], right(case)[which], where(case)
+        if why is None or same(given, expected):
+            return None
+        return f"for {_told(case)} {NAMES[which]} is {given}; expected {expected}{why and ', for ' + why}"
 
     return broken
 
 
-def _slots(case: dict) -> int:
-    return sum(length for length, _, _ in case["regions"]) + sum(case["holes"])
+def _nobody_waits(case: dict) -> str | None:
+    return "nobody waits" if case["needs"] is None else None
 
 
-def _entry(*which: int) -> Any:
-    return _of(lambda case, given, expected: any(not same(given[i], expected[i]) for i in which))
+def _fits(case: dict) -> str | None:
+    needs, longest = case["needs"], max(case["holes"], default=0)
+    return f"a hole of {longest} is long enough" if needs is not None and needs <= longest else None
 
 
-def _lost_for_nothing(case: dict, given: list[int], expected: list[int]) -> bool:
-    return expected[3] == 0 and given[3] != 0
+def _is_full(case: dict) -> str | None:
+    needs, free = case["needs"], sum(case["holes"])
+    return f"all holes together have {free} slots only" if needs is not None and needs > free else None
 
 
 ACCOUNT = Part(
@@ -80,13 +101,10 @@ ACCOUNT = Part(
     3,
     ("account",),
     _cases,
-    _probe,
+    probes.account,
     (
-        Property(
-            "account returns five whole numbers",
-            _of(lambda case, given, expected: not is_ints(given) or len(given) != 5),
-            ("In this order: " + ", ".join(NAMES) + ".",),
-        ),
+        Property("account returns five whole numbers", _shape, ("In this order: " + ", ".join(NAMES) + ".",)),
+        Property("the lists that account is given stay as they were", _kept, ("Read from them only.",)),
         Property(
             "a slot that is written holds a token",
             _entry(0),
@@ -103,12 +121,19 @@ ACCOUNT = Part(
             ("How long is the region, and how much of it does the request need?",),
         ),
         Property(
-            "nothing is external where nobody waits, where a hole is long enough, or where the sum is too small",
-            _of(_lost_for_nothing),
-            (
-                "Three reasons why free slots are just free. Which one did you forget?",
-                "Not enough in sum: then memory is simply full, and its shape is not to blame.",
-            ),
+            "nothing is external where nobody waits",
+            _entry(3, _nobody_waits),
+            ("Whom do scattered slots keep out, where nobody is there?", "Then `needs` is None."),
+        ),
+        Property(
+            "nothing is external where a hole is long enough",
+            _entry(3, _fits),
+            ("Compare the longest hole with what is needed.", "Exactly long enough is long enough."),
+        ),
+        Property(
+            "nothing is external where there is too little in sum",
+            _entry(3, _is_full),
+            ("Not enough in sum: then memory is simply full, and its shape is not to blame.",),
         ),
         Property(
             "where the sum would do and no hole does, every free slot is external",
@@ -116,10 +141,9 @@ ACCOUNT = Part(
             ("None of the holes is of use to the one who waits, not even the longest.",),
         ),
         Property(
-            "the five add up to all slots",
-            _of(lambda case, given, expected: sum(given) != _slots(case) or not same(given, expected)),
-            ("Free slots are external or free, never both.",),
+            "the free slots that are not external are free",
+            _entry(4),
+            ("Free slots are external or free, never both. All five add up to all slots.",),
         ),
     ),
-    answered_by=("ContiguousMemory",),
 )

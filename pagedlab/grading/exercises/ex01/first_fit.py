@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from pagedlab.grading.draws import twice
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, failed, is_int, is_ints, raised, same, show, told
+from pagedlab.grading.plain import is_int, is_ints, same, show
+from pagedlab.grading.tasks.ex01 import probes
 from pagedlab.kv.contiguous import ContiguousAllocator
 
 # What is done to a strip: ["reserve", length], or ["release", i], the region of the i-th reserve that was granted.
@@ -14,16 +16,19 @@ Work = list[list]
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
+    thirds = [["reserve", 3]] * 3
     cases = [
         # Always there: a second hole that fits better; joining at both sides; enough in sum and too short each.
         {"num_slots": 12, "work": [["reserve", 5], ["reserve", 2], ["reserve", 3], ["release", 0], ["reserve", 2]]},
-        {"num_slots": 9, "work": [["reserve", 3]] * 3 + [["release", 0], ["release", 2], ["reserve", 4]]},
-        {"num_slots": 9, "work": [["reserve", 3]] * 3 + [["release", i] for i in (0, 2, 1)] + [["reserve", 9]]},
+        {"num_slots": 9, "work": [*thirds, ["release", 0], ["release", 2], ["reserve", 4]]},
+        {"num_slots": 9, "work": [*thirds, *(["release", i] for i in (0, 2, 1)), ["reserve", 9]]},
         {"num_slots": 4, "work": [["reserve", 4], ["reserve", 1], ["release", 0], ["reserve", 5], ["reserve", 4]]},
     ]
-    for i in range(20):
-        cases.append(_random_work(rng, 8 + i, 6 + 2 * i))
-    return cases
+    return cases + twice(_drawn, rng, "01.1")
+
+
+def _drawn(rng: random.Random) -> list[dict]:
+    return [_random_work(rng, 8 + i, 6 + 2 * i) for i in range(16)]
 
 
 def _random_work(rng: random.Random, num_slots: int, count: int) -> dict:
@@ -43,95 +48,78 @@ def _random_work(rng: random.Random, num_slots: int, count: int) -> dict:
     return {"num_slots": num_slots, "work": work}
 
 
-def _run(strip: Any, case: dict, granted_as: list[int | None] | None) -> list[dict]:
-    """Do a case's work; after each piece of it, what came back and the holes. Stops where something raised.
-
-    ``granted_as``: the starts that the reference got, by which both runs mean the same region; None is the reference.
-    """
-    answers, granted = [], []
-    for i, (what, number) in enumerate(case["work"]):
-        if what == "reserve":
-            result = attempt(lambda number=number: strip.reserve(number))
-            if (granted_as[i] if granted_as is not None else result) is not None:
-                granted.append((result, number))
-        else:
-            result = attempt(_release, strip, *granted[number])
-        holes = attempt(lambda: [list(hole) for hole in strip.holes])
-        answers.append({"result": result, "holes": holes})
-        expected = granted_as[i] if granted_as is not None else result
-        if raised(result) or not same(result, expected):
-            break  # from here on the two strips are not alike
-    return answers
-
-
-def _release(strip: Any, start: int, length: int) -> None:
-    strip.release(start, length)  # what it returns is its own business
-
-
 def _reference(case: dict) -> list[dict]:
-    return _run(ContiguousAllocator(case["num_slots"]), case, None)
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    starts = [answer["result"] for answer in _reference(case)]
-    try:
-        strip = objects["FirstFit"](case["num_slots"])
-    except Exception as error:
-        return failed(error) if isinstance(error, NotImplementedError) else {"made": told(error), "answers": []}
-    return {"made": None, "answers": _run(strip, case, starts)}
+    return probes.first_fit({"FirstFit": ContiguousAllocator}, case)["answers"]
 
 
 def _made(case: dict, answer: dict) -> str | None:
     return answer["made"] and f"FirstFit({case['num_slots']}) gave {answer['made']}"
 
 
+def _other(case: dict, answer: dict) -> str | None:
+    free = [[0, case["num_slots"]]]
+    if answer["made"] or same(answer["other"], free):
+        return None
+    return f"after work on one strip of {free[0][1]} slots another's holes is {show(answer['other'])}; expected {free}"
+
+
 def _of(wrong: Any) -> Any:
-    """Look at each piece of work beside the reference (what, number, answer, right, holes before) and tell of the first
-    one that is wrong."""
+    """Look at the first piece of work after which the strip is not like the reference's: from there on the two are not
+    alike. ``wrong`` gets what, number, answer, right answer and the holes before, and says what it finds."""
 
     def broken(case: dict, answer: dict) -> str | None:
         holes: list = [[0, case["num_slots"]]]
         for (what, number), given, right in zip(case["work"], answer["answers"], _reference(case), strict=False):
-            if wrong(what, number, given, right, holes):
+            if not same(given, right):
                 free = ", ".join(f"{start} to {start + length - 1}" for start, length in holes) or "none"
-                did = f"reserve({number}) gave {show(given['result'])}"
-                if what == "release":
-                    did = f"a region was released{' and gave ' + show(given['result']) if given['result'] else ''}"
-                return f"{case['num_slots']} slots, free were {free}; {did}, and then holes is {show(given['holes'])}"
+                did = f"reserve({number})" if what == "reserve" else "a region was released"
+                found = wrong(what, number, given, right, holes)
+                return found and f"{case['num_slots']} slots, free were {free}; {did}: {found}"
             holes = right["holes"]
         return None
 
     return broken
 
 
-def _shape(what: str, number: int, given: dict, right: dict, holes: list) -> bool:
+def _result(given: dict, right: dict) -> str:
+    return f"it gave {show(given['result'])}; expected {show(right['result'])}"
+
+
+def _holes(given: dict, right: dict) -> str:
+    return f"then holes is {show(given['holes'])}; expected {show(right['holes'])}"
+
+
+def _shape(what: str, number: int, given: dict, right: dict, holes: list) -> str | None:
     result = given["result"]
-    fine = result is None or (what == "reserve" and is_int(result, 0))
+    if result is not None and not (what == "reserve" and is_int(result, 0)):
+        return _result(given, right)
     listed = type(given["holes"]) is list and all(is_ints(hole) and len(hole) == 2 for hole in given["holes"])
-    return not fine or not listed
+    return None if listed else _holes(given, right)
 
 
-def _in_use(what: str, number: int, given: dict, right: dict, holes: list) -> bool:
+def _in_use(what: str, number: int, given: dict, right: dict, holes: list) -> str | None:
     start = given["result"]
     if what != "reserve" or start is None:
-        return False
-    return not any(first <= start and start + number <= first + length for first, length in holes)
+        return None
+    inside = any(first <= start and start + number <= first + length for first, length in holes)
+    return None if inside else _result(given, right)
 
 
-def _gave_up(what: str, number: int, given: dict, right: dict, holes: list) -> bool:
-    return what == "reserve" and given["result"] is None and right["result"] is not None
+def _gave_up(what: str, number: int, given: dict, right: dict, holes: list) -> str | None:
+    return _result(given, right) if given["result"] is None and right["result"] is not None else None
 
 
-def _not_first(what: str, number: int, given: dict, right: dict, holes: list) -> bool:
-    return not same(given["result"], right["result"])
+def _not_first(what: str, number: int, given: dict, right: dict, holes: list) -> str | None:
+    return None if same(given["result"], right["result"]) else _result(given, right)
 
 
-def _wrong_sum(what: str, number: int, given: dict, right: dict, holes: list) -> bool:
-    return sum(length for _, length in given["holes"]) != sum(length for _, length in right["holes"])
+def _wrong_sum(what: str, number: int, given: dict, right: dict, holes: list) -> str | None:
+    found, expected = (sum(length for _, length in one["holes"]) for one in (given, right))
+    return None if found == expected else f"then holes is {show(given['holes'])}, {found} slots; expected {expected}"
 
 
-def _wrong_holes(what: str, number: int, given: dict, right: dict, holes: list) -> bool:
-    return not same(given["holes"], right["holes"])
+def _wrong_holes(what: str, number: int, given: dict, right: dict, holes: list) -> str | None:
+    return _holes(given, right)
 
 
 FIRST_FIT = Part(
@@ -140,7 +128,7 @@ FIRST_FIT = Part(
     3,
     ("FirstFit",),
     _cases,
-    _probe,
+    probes.first_fit,
     (
         Property("a strip is made with FirstFit(num_slots)", _made, ("__init__ takes the number of slots.",)),
         Property(
@@ -182,6 +170,6 @@ FIRST_FIT = Part(
                 "After every release, walk over the sorted holes: does one end where the next one starts?",
             ),
         ),
+        Property("each strip has holes of its own", _other, ("What __init__ makes belongs to self.",)),
     ),
-    answered_by=("ContiguousMemory",),
 )

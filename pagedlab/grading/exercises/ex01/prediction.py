@@ -6,17 +6,15 @@ import random
 from typing import Any
 
 from pagedlab.grading.exercises.ex01.account import NAMES
-from pagedlab.grading.exercises.ex01.story import NUM_SLOTS, Facts, facts
+from pagedlab.grading.exercises.ex01.facts import Facts, facts
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_int, is_ints, same, show
+from pagedlab.grading.plain import is_int, is_ints, same, show
+from pagedlab.grading.tasks.ex01 import probes
+from pagedlab.grading.tasks.ex01.story import NUM_SLOTS
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     return [{"seed": seed}]
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {name: attempt(lambda value=value: value) for name, value in objects.items()}
 
 
 def _of(wrong: Any) -> Any:
@@ -67,7 +65,7 @@ PREDICTION = Part(
     2,
     ("starts", "account_after"),
     _cases,
-    _probe,
+    probes.prediction,
     (
         Property(
             "starts has an entry for each of the three who wait, account_after has five numbers",

@@ -2,10 +2,9 @@
 
 from pagedlab.grading.exercises.ex02.bytes import BYTES
 from pagedlab.grading.exercises.ex02.prediction import PREDICTION
-from pagedlab.grading.exercises.ex02.story import puzzle, story
 from pagedlab.grading.exercises.ex02.translation import TRANSLATION
 from pagedlab.grading.part import Exercise
 
-__all__ = ["EXERCISE", "puzzle", "story"]  # the last two are for the notebook
+__all__ = ["EXERCISE"]
 
 EXERCISE = Exercise("02", "02_virtual_memory", (TRANSLATION, BYTES, PREDICTION))

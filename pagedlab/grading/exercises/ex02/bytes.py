@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from pagedlab.grading.draws import twice
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_int, show
+from pagedlab.grading.plain import is_int, same, show
+from pagedlab.grading.tasks.ex02 import probes
 
 AXES = ("layer", "k_or_v", "block", "offset", "head")
 
@@ -23,24 +25,24 @@ def _strides(rng: random.Random, order: list[int]) -> tuple[list[int], list[int]
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
+    return twice(_drawn, rng, "02.2")
+
+
+def _drawn(rng: random.Random) -> list[dict]:
     cases = []
     orders = [[0, 1, 2, 3, 4], [0, 1, 2, 4, 3], [0, 2, 1, 3, 4]]  # ours, HND, K and V of a block side by side
-    for i in range(30):
+    for i in range(24):
         order = orders[i % 3] if i < 18 else rng.sample(range(5), 5)
         sizes, strides = _strides(rng, order)
         # First one coordinate alone, in numbers of one byte; then all of them, in numbers of 2 and 4 bytes.
-        at = [rng.randrange(size) for size in sizes]
+        at = [rng.randrange(1, size) for size in sizes]
         if i == 0:
             at = [0] * 5
         elif i < 11:
             alone = (i - 1) % 5
-            at = [rng.randrange(1, size) if axis == alone else 0 for axis, size in enumerate(sizes)]
+            at = [step if axis == alone else 0 for axis, step in enumerate(at)]
         cases.append({"strides": strides, "element_size": 1 if i < 6 else (2, 4)[i % 2], "at": at})
     return cases
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {"byte": attempt(objects["byte_offset"], tuple(case["strides"]), case["element_size"], *case["at"])}
 
 
 def _right(case: dict) -> int:
@@ -55,7 +57,7 @@ def _broken(of: Any, wrong: Any) -> Any:
             return None
         at = ", ".join(f"{axis}={i}" for axis, i in zip(AXES, case["at"], strict=True))
         call = f"byte_offset({tuple(case['strides'])}, element_size={case['element_size']}, {at})"
-        return f"{call} gave {show(answer['byte'])}"
+        return f"{call} gave {show(answer['byte'])}; expected {_right(case)}"
 
     return broken
 
@@ -64,13 +66,22 @@ def _steps(case: dict) -> int:
     return sum(i > 0 for i in case["at"])
 
 
+def _wrong(byte: int, right: int) -> bool:
+    return not same(byte, right)
+
+
+def _wrong_step(byte: int, right: int) -> bool:
+    """Wrong by more than the size of a number."""
+    return byte not in (right, 2 * right, 4 * right)
+
+
 BYTES = Part(
     "02.2",
     "byte_offset finds every number, in any layout",
     2,
     ("byte_offset",),
     _cases,
-    _probe,
+    probes.byte,
     (
         Property(
             "byte_offset returns a plain int",
@@ -79,12 +90,12 @@ BYTES = Part(
         ),
         Property(
             "the pool's first number lies at byte 0",
-            _broken(lambda case: _steps(case) == 0, lambda byte, right: byte != right),
+            _broken(lambda case: _steps(case) == 0, _wrong),
             ("Everything is counted from 0: layer 0, block 0, token 0.",),
         ),
         Property(
             "a step along one axis skips as many numbers as that axis's stride says",
-            _broken(lambda case: _steps(case) == 1 and case["element_size"] == 1, lambda byte, right: byte != right),
+            _broken(lambda case: _steps(case) == 1 and case["element_size"] == 1, _wrong_step),
             (
                 "strides has six entries, in this order: layer, K or V, block, token in block, KV head, number.",
                 "Do not work the strides out of sizes: another layout has other ones. Take those that you are given.",
@@ -92,12 +103,12 @@ BYTES = Part(
         ),
         Property(
             "the result counts bytes, not numbers",
-            _broken(lambda case: _steps(case) == 1, lambda byte, right: byte != right),
-            ("Strides count numbers. A number takes element_size bytes.",),
+            _broken(lambda case: _steps(case) == 1, _wrong),
+            ("Strides count numbers. A number takes element_size bytes: 1, 2 or 4 here.",),
         ),
         Property(
             "the steps along all axes add up",
-            _broken(lambda case: True, lambda byte, right: byte != right),
+            _broken(lambda case: True, _wrong),
             (
                 "Walk to the layer, from there to K or V, from there to the block, and so on.",
                 "One product for each axis: how many steps, times its stride.",

@@ -5,17 +5,15 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pagedlab.grading.exercises.ex02.story import BLOCK_SIZE, NUM_BLOCKS, NUM_LAYERS, Facts, facts
+from pagedlab.grading.exercises.ex02.facts import Facts, facts
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_int, show
+from pagedlab.grading.plain import is_int, show
+from pagedlab.grading.tasks.ex02 import probes
+from pagedlab.grading.tasks.ex02.story import BLOCK_SIZE, NUM_BLOCKS, NUM_LAYERS
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     return [{"seed": seed}]
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {name: attempt(lambda value=value: value) for name, value in objects.items()}
 
 
 def _of(wrong: Any) -> Any:
@@ -37,6 +35,12 @@ def _aligned(byte: int, owner: list, truth: Facts) -> str | None:
         return f"the pool has the bytes 0 to {end - 1}; your key begins at {byte}"
     head = strides[4] * size
     return None if byte % head == 0 else f"every head's numbers begin at a multiple of {head} bytes; {byte} is none"
+
+
+def _numbers(byte: int, owner: list, truth: Facts) -> str | None:
+    if byte * truth.puzzle.element_size != truth.key_begins:
+        return None
+    return f"{byte} counts numbers of {truth.puzzle.element_size} bytes"
 
 
 def _axis(axis: int, hint: str) -> Any:
@@ -76,7 +80,7 @@ PREDICTION = Part(
     2,
     ("key_begins", "value_of"),
     _cases,
-    _probe,
+    probes.prediction,
     (
         Property(
             "key_begins is a number, value_of a request and a position",
@@ -86,7 +90,12 @@ PREDICTION = Part(
         Property(
             "a head's numbers begin inside the pool, at a multiple of their length",
             _of(_aligned),
-            ("Each stride is a multiple of the next one. Have you turned numbers into bytes, and only once?",),
+            ("Each stride is a multiple of the next one. Have you turned numbers into bytes only once?",),
+        ),
+        Property(
+            "key_begins counts bytes",
+            _of(_numbers),
+            ("Strides count numbers. How many bytes does a number take?",),
         ),
         Property("the key lies in its layer", _of(_axis(0, "layer")), ("The first stride leads to the layer.",)),
         Property(

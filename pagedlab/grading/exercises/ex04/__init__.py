@@ -3,10 +3,9 @@
 from pagedlab.grading.exercises.ex04.admitted import ADMITTED
 from pagedlab.grading.exercises.ex04.prediction import PREDICTION
 from pagedlab.grading.exercises.ex04.speed import SPEED
-from pagedlab.grading.exercises.ex04.story import puzzle, story
 from pagedlab.grading.exercises.ex04.waste import WASTE
 from pagedlab.grading.part import Exercise
 
-__all__ = ["EXERCISE", "puzzle", "story"]  # the last two are for the notebook
+__all__ = ["EXERCISE"]
 
 EXERCISE = Exercise("04", "04_fragmentation_gone", (WASTE, ADMITTED, SPEED, PREDICTION))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from pagedlab.grading.draws import twice
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, same, show
+from pagedlab.grading.plain import is_ints, same, show
+from pagedlab.grading.tasks.ex04 import probes
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
@@ -19,7 +21,12 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         {"prompts": [3, 3], "free_blocks": 4, "block_size": 4, "places": 0},
         {"prompts": [], "free_blocks": 4, "block_size": 4, "places": 4},
     ]
-    for i in range(30):
+    return cases + twice(_drawn, rng, "04.2")
+
+
+def _drawn(rng: random.Random) -> list[dict]:
+    cases = []
+    for i in range(20):
         size = (16, 4, 8, 1, 3)[i % 5]
         prompts = [rng.randint(1, 4 * size) for _ in range(2 + i // 3)]
         needed = sum(-(-prompt // size) for prompt in prompts)
@@ -45,19 +52,31 @@ def right(case: dict) -> list[int]:
     return [count, free]
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    asked = (list(case["prompts"]), case["free_blocks"], case["block_size"], case["places"])
-    return {"admitted": attempt(objects["admitted"], *asked)}
+def _told(case: dict) -> str:
+    return f"admitted({case['prompts']}, {case['free_blocks']}, {case['block_size']}, {case['places']})"
 
 
-def _of(wrong: Any) -> Any:
-    def broken(case: dict, answer: dict) -> str | None:
-        if wrong(case, answer["admitted"], right(case)):
-            asked = f"{case['prompts']}, {case['free_blocks']}, {case['block_size']}, {case['places']}"
-            return f"admitted({asked}) gave {show(answer['admitted'])}"
+def _shape(case: dict, answer: dict) -> str | None:
+    if is_ints(answer["admitted"]) and len(answer["admitted"]) == 2:
         return None
+    return f"{_told(case)} gave {show(answer['admitted'])}; expected two whole numbers"
+
+
+def _kept(case: dict, answer: dict) -> str | None:
+    return None if same(answer["prompts"], case["prompts"]) else f"{_told(case)} left {show(answer['prompts'])}"
+
+
+def _come_in(wrong: Any) -> Any:
+    def broken(case: dict, answer: dict) -> str | None:
+        given, expected = answer["admitted"][0], right(case)[0]
+        return f"{_told(case)} let {given} in; expected {expected}" if wrong(case, given, expected) else None
 
     return broken
+
+
+def _left(case: dict, answer: dict) -> str | None:
+    given, expected = answer["admitted"][1], right(case)[1]
+    return None if same(given, expected) else f"{_told(case)} left {given} blocks free; expected {expected}"
 
 
 ADMITTED = Part(
@@ -66,21 +85,22 @@ ADMITTED = Part(
     2,
     ("admitted",),
     _cases,
-    _probe,
+    probes.admitted,
     (
         Property(
             "admitted returns two whole numbers",
-            _of(lambda case, given, expected: not is_ints(given) or len(given) != 2),
+            _shape,
             ("How many requests come in, and how many blocks are free afterwards.",),
         ),
+        Property("the list of prompts stays as it was", _kept, ("Read from it only.",)),
         Property(
             "no more come in than there are places",
-            _of(lambda case, given, expected: given[0] > case["places"]),
+            _come_in(lambda case, given, expected: given > case["places"]),
             ("Blocks are one limit, max_num_seqs is another.",),
         ),
         Property(
             "nobody comes in for whom there are too few blocks, and nobody overtakes",
-            _of(lambda case, given, expected: given[0] > expected[0]),
+            _come_in(lambda case, given, expected: given > expected),
             (
                 "First come, first served: what does a request do for which there are too few blocks?",
                 "A block that is partly filled is a whole block of the pool.",
@@ -88,7 +108,7 @@ ADMITTED = Part(
         ),
         Property(
             "whoever has room comes in",
-            _of(lambda case, given, expected: given[0] < expected[0]),
+            _come_in(lambda case, given, expected: given < expected),
             (
                 "Any free block will do, wherever it lies. Nothing is reserved for the answer.",
                 "Exactly enough blocks are enough.",
@@ -96,7 +116,7 @@ ADMITTED = Part(
         ),
         Property(
             "the blocks that are left are free",
-            _of(lambda case, given, expected: not same(given[1], expected[1])),
+            _left,
             ("Only those that came in take blocks.",),
         ),
     ),

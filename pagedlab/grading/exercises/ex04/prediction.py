@@ -5,19 +5,17 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pagedlab.grading.exercises.ex04.story import BLOCK_SIZE, NUM_BLOCKS, Facts, facts
+from pagedlab.grading.exercises.ex04.facts import Facts, facts
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_int, same, show
+from pagedlab.grading.plain import is_int, same, show
+from pagedlab.grading.tasks.ex04 import probes
+from pagedlab.grading.tasks.ex04.story import BLOCK_SIZE, NUM_BLOCKS
 
 NAMES = ("now_running", "blocks_left", "empty_slots")
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     return [{"seed": seed}]
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {name: attempt(lambda value=value: value) for name, value in objects.items()}
 
 
 def _of(wrong: Any) -> Any:
@@ -52,7 +50,7 @@ PREDICTION = Part(
     2,
     NAMES,
     _cases,
-    _probe,
+    probes.prediction,
     (
         Property(
             "three whole numbers", _of(_shape), ("For example now_running = 3, blocks_left = 5, empty_slots = 4.",)

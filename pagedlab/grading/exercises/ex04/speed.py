@@ -6,36 +6,42 @@ import math
 import random
 from typing import Any
 
+from pagedlab.grading.draws import twice
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, raised, same, show
+from pagedlab.grading.plain import same, show
+from pagedlab.grading.tasks.ex04 import probes
 
 # (weight bytes, bytes per token, block size): SmolLM2-135M in float32, Llama-3.1-8B in bfloat16, and a round one.
 MODELS = ((538_060_032, 46_080, 16), (16_060_522_496, 131_072, 16), (1_000_000, 1_000, 4))
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
-    # A round one, 1 MB of weights and 1 kB a token: with a rest; without one; and with room for nobody.
-    round_one = {"weights": 1_000_000, "per_token": 1_000, "block_size": 4, "bandwidth": 1e6}
-    cases = [
-        {"memory": memory, "context": context} | round_one
-        for memory, context in ((1_100_000, 10), (1_096_000, 12), (1_008_000, 12))
-    ]
-    for i in range(24):
+    # Round ones, 1 MB of weights and 1 kB a token: with a rest; without one; a byte short of a block; with more memory
+    # than weights; and with room for nobody.
+    rooms = ((1_100_000, 10), (1_096_000, 12), (1_095_999, 12), (1_096_000, 11), (2_100_000, 10), (1_008_000, 12))
+    return [_case(memory, 1_000_000, 1_000, 4, context, 1e6) for memory, context in rooms] + twice(_drawn, rng, "04.3")
+
+
+def _drawn(rng: random.Random) -> list[dict]:
+    cases = []
+    for i in range(18):
         weights, per_token, size = MODELS[i % 3]
         context = rng.randint(1, 40 * size)
         share = rng.randint(1, 60 * size * (1 + i // 3)) * per_token
         bandwidth = float(rng.choice([10**9, 2 * 10**10, 48 * 10**11]))
-        cases.append(
-            {
-                "memory": weights + share,
-                "weights": weights,
-                "per_token": per_token,
-                "block_size": size,
-                "context": context,
-                "bandwidth": bandwidth,
-            }
-        )
+        cases.append(_case(weights + share, weights, per_token, size, context, bandwidth))
     return cases
+
+
+def _case(memory: int, weights: int, per_token: int, block_size: int, context: int, bandwidth: float) -> dict:
+    return {
+        "memory": memory,
+        "weights": weights,
+        "per_token": per_token,
+        "block_size": block_size,
+        "context": context,
+        "bandwidth": bandwidth,
+    }
 
 
 def right(case: dict) -> list:
@@ -46,27 +52,32 @@ def right(case: dict) -> list:
     return [batch, batch * case["bandwidth"] / moved]
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {"batch_and_speed": attempt(objects["batch_and_speed"], **case)}
+def _told(case: dict) -> str:
+    asked = ", ".join(f"{name}={value:,}".replace(",", "_") for name, value in case.items())
+    return f"batch_and_speed({asked})"
 
 
-def _of(wrong: Any) -> Any:
-    def broken(case: dict, answer: dict) -> str | None:
-        if wrong(case, answer["batch_and_speed"], right(case)):
-            asked = ", ".join(f"{name}={value:,}".replace(",", "_") for name, value in case.items())
-            return f"batch_and_speed({asked}) gave {show(answer['batch_and_speed'])}"
+def _shape(case: dict, answer: dict) -> str | None:
+    given = answer["batch_and_speed"]
+    fine = type(given) is list and len(given) == 2 and type(given[0]) is int and type(given[1]) in (int, float)
+    if fine and math.isfinite(given[1]):
         return None
+    return f"{_told(case)} gave {show(given)}; expected a whole number and a number"
+
+
+def _batch(wrong: Any) -> Any:
+    def broken(case: dict, answer: dict) -> str | None:
+        given, expected = answer["batch_and_speed"][0], right(case)[0]
+        return f"{_told(case)} gave a batch of {given}; expected {expected}" if wrong(given, expected) else None
 
     return broken
 
 
-def _shape(case: dict, given: Any, expected: list) -> bool:
-    fine = type(given) is list and len(given) == 2 and type(given[0]) is int and type(given[1]) in (int, float)
-    return raised(given) is not None or not fine or not math.isfinite(given[1])
-
-
-def _slow_or_fast(case: dict, given: list, expected: list) -> bool:
-    return not math.isclose(given[1], expected[1], rel_tol=1e-6, abs_tol=1e-12)
+def _slow_or_fast(case: dict, answer: dict) -> str | None:
+    given, expected = answer["batch_and_speed"][1], right(case)[1]
+    if math.isclose(given, expected, rel_tol=1e-6, abs_tol=1e-12):
+        return None
+    return f"{_told(case)} gave {given:.6g} tokens per second; expected {expected:.6g}"
 
 
 SPEED = Part(
@@ -75,16 +86,16 @@ SPEED = Part(
     2,
     ("batch_and_speed",),
     _cases,
-    _probe,
+    probes.speed,
     (
         Property(
             "batch_and_speed returns a whole number and a number",
-            _of(_shape),
+            _shape,
             ("The batch is an int (//), tokens per second may be a float. A batch of 0 makes 0 tokens per second.",),
         ),
         Property(
             "the batch's blocks and the weights fit into memory together",
-            _of(lambda case, given, expected: given[0] > expected[0]),
+            _batch(lambda given, expected: given > expected),
             (
                 "Which part of the memory is left for blocks? How many whole ones are that?",
                 "A request needs whole blocks, for its context and for the token that this step writes.",
@@ -92,12 +103,12 @@ SPEED = Part(
         ),
         Property(
             "the batch is the largest one that fits",
-            _of(lambda case, given, expected: not same(given[0], expected[0])),
+            _batch(lambda given, expected: not same(given, expected)),
             ("Nothing is reserved for later. What remains after whole requests is just not used.",),
         ),
         Property(
             "a step takes as long as its bytes do at this bandwidth, and makes one token for each request",
-            _of(_slow_or_fast),
+            _slow_or_fast,
             (
                 "How many bytes does one step move? Count the weights once, and K and V of every token.",
                 "Each request reads its context and writes one token. Bytes / bandwidth is the step's time.",

@@ -5,22 +5,30 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from pagedlab.grading.draws import twice
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, same, show
+from pagedlab.grading.plain import is_ints, same, show
+from pagedlab.grading.tasks.ex04 import probes
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     cases = [
         {"lengths": [5], "block_size": 4},
         {"lengths": [8], "block_size": 4},
-        {"lengths": [1, 9, 4], "block_size": 4},
+        {"lengths": [9, 1, 4], "block_size": 4},
         {"lengths": [3, 1], "block_size": 1},
         {"lengths": [], "block_size": 16},
     ]
-    for i in range(25):
-        size = (16, 4, 8, 1, 3, 32)[i % 6]
-        cases.append({"lengths": [rng.randint(1, 5 * size) for _ in range(1 + i // 3)], "block_size": size})
-    return cases
+    return cases + twice(_drawn, rng, "04.1")
+
+
+def _drawn(rng: random.Random) -> list[dict]:
+    sizes = (16, 4, 8, 1, 3, 32)
+    return [
+        {"lengths": [rng.randint(1, 5 * size) for _ in range(1 + i // 3)], "block_size": size}
+        for i in range(18)
+        for size in [sizes[i % 6]]
+    ]
 
 
 def right(case: dict) -> list[int]:
@@ -30,21 +38,29 @@ def right(case: dict) -> list[int]:
     return [blocks, blocks * size - sum(lengths), len(lengths) * (size - 1)]
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {"waste": attempt(objects["waste"], list(case["lengths"]), case["block_size"])}
+NAMES = ("blocks", "empty slots", "empty slots at most")
 
 
-def _of(wrong: Any) -> Any:
-    def broken(case: dict, answer: dict) -> str | None:
-        if wrong(answer["waste"], right(case)):
-            return f"waste({case['lengths']}, {case['block_size']}) gave {show(answer['waste'])}"
+def _told(case: dict) -> str:
+    return f"waste({case['lengths']}, {case['block_size']})"
+
+
+def _shape(case: dict, answer: dict) -> str | None:
+    if is_ints(answer["waste"]) and len(answer["waste"]) == 3:
         return None
+    return f"{_told(case)} gave {show(answer['waste'])}; expected three whole numbers"
 
-    return broken
+
+def _kept(case: dict, answer: dict) -> str | None:
+    return None if same(answer["lengths"], case["lengths"]) else f"{_told(case)} left {show(answer['lengths'])}"
 
 
 def _entry(which: int) -> Any:
-    return _of(lambda given, expected: not same(given[which], expected[which]))
+    def broken(case: dict, answer: dict) -> str | None:
+        given, expected = answer["waste"][which], right(case)[which]
+        return None if same(given, expected) else f"{_told(case)} gave {given} {NAMES[which]}; expected {expected}"
+
+    return broken
 
 
 WASTE = Part(
@@ -53,13 +69,14 @@ WASTE = Part(
     2,
     ("waste",),
     _cases,
-    _probe,
+    probes.waste,
     (
         Property(
             "waste returns three whole numbers",
-            _of(lambda given, expected: not is_ints(given) or len(given) != 3),
+            _shape,
             ("Blocks, empty slots now, and empty slots at most. Divide whole numbers with //.",),
         ),
+        Property("the list of lengths stays as it was", _kept, ("Read from it only.",)),
         Property(
             "each request has just the blocks that it needs",
             _entry(0),

@@ -1,10 +1,10 @@
 """Exercise 05: how does attention read scattered blocks? One query, a batch, a Triton kernel."""
 
 from pagedlab.grading.exercises.ex05.batch import BATCH
-from pagedlab.grading.exercises.ex05.kernel import KERNEL, load_triton
-from pagedlab.grading.exercises.ex05.walk import WALK, walk
+from pagedlab.grading.exercises.ex05.kernel import KERNEL
+from pagedlab.grading.exercises.ex05.walk import WALK
 from pagedlab.grading.part import Exercise
 
-__all__ = ["EXERCISE", "load_triton", "walk"]  # the last two are for the notebook
+__all__ = ["EXERCISE"]
 
 EXERCISE = Exercise("05", "05_inside_the_kernel", (WALK, BATCH, KERNEL))

@@ -6,103 +6,77 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
-from pagedlab.grading.exercises.ex05.memory import build, close, expected, numbers, some
+from pagedlab.grading.draws import twice
+from pagedlab.grading.exercises.ex05.attention import close, expected, some
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, raised, show
-
-ReadBlock = Callable[[int], tuple[torch.Tensor, torch.Tensor]]
-
-
-def walk(query: torch.Tensor, read_block: ReadBlock, table: list[int], length: int, scale: float) -> torch.Tensor:
-    """The reference of part 1: attention of ``query [head size]`` over ``length`` tokens in the blocks of ``table``.
-
-    ``read_block(physical block)``: its K and V, each `[block size, head size]`.
-    """
-    largest, total, weighted = -torch.inf, 0.0, torch.zeros_like(query)
-    seen = 0
-    for block in table:
-        if seen >= length:
-            break
-        key, value = read_block(block)
-        here = min(len(key), length - seen)
-        scores = key[:here] @ query * scale
-        new_largest = max(largest, float(scores.max()))
-        weights, shrink = torch.exp(scores - new_largest), torch.tensor(largest - new_largest).exp()
-        total = total * shrink + weights.sum()
-        weighted = weighted * shrink + weights @ value[:here]
-        largest, seen = new_largest, seen + here
-    return weighted / total
+from pagedlab.grading.plain import raised, same, show
+from pagedlab.grading.tasks.ex05 import probes
+from pagedlab.grading.tasks.ex05.memory import build
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
+    return twice(_drawn, rng, "05.1")
+
+
+def _drawn(rng: random.Random) -> list[dict]:
     # The smallest first, and of each kind some: "first" is one token, "block" one full block, "tail" one in part.
-    kinds = [("first", 3), ("block", 3), ("tail", 4), ("falling", 4), ("rising", 6), ("any", 8), ("loud", 5)]
-    return [_case(rng, kind) for kind, count in kinds for _ in range(count)]
+    kinds = [("first", 2), ("block", 3), ("tail", 3), ("falling", 3), ("rising", 4), ("any", 5), ("loud", 3)]
+    return [_case(rng, kind, i) for kind, count in kinds for i in range(count)]
 
 
-def _case(rng: random.Random, kind: str) -> dict:
-    size, blocks = rng.choice((4, 2, 8)), rng.randint(2, 5)
+def _case(rng: random.Random, kind: str, i: int) -> dict:
+    size, blocks = (4, 2, 8, 3)[i % 4], rng.randint(2, 5)
     one_block = {"first": 1, "block": size, "tail": rng.randint(1, size - 1)}
-    length = one_block.get(kind, size * blocks - rng.randrange(size))
+    width = rng.choice((8, 16))
     return {
         "kind": kind,
         "seed": rng.randrange(1 << 30),
-        "lengths": [length],
+        "lengths": [one_block.get(kind, size * blocks - rng.randrange(size))],
         "queries": [1],
         "block_size": size,
         "kv_heads": 1,
         "group": 1,
-        "head_size": rng.choice((8, 16)),
+        "head_size": width,
         "loud": 300.0 if kind == "loud" else 1.0,
-        "rising": kind == "rising",
+        "trend": {"rising": 1, "falling": -1}.get(kind, 0),
         "layout": "NHD",
-        "spare": rng.randint(0, 2),  # entries of the table behind the last block
+        "spare": i % 3,  # entries of the table behind the last block
+        "scale": width**-0.5 if i % 2 == 0 else 0.5,
     }
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    memory, read = build(case), []
-    spare = [b for b in range(len(memory.key)) if b not in memory.tables[0]][: case["spare"]]
-
-    def read_block(block: int) -> tuple[torch.Tensor, torch.Tensor]:
-        read.append(int(block))
-        return memory.key[block, :, 0].clone(), memory.value[block, :, 0].clone()
-
-    scale, query = case["head_size"] ** -0.5, memory.query[0, 0].clone()
-    result = attempt(
-        lambda: numbers(objects["attend"](query, read_block, memory.tables[0] + spare, case["lengths"][0], scale))
-    )
-    return {"result": result, "read": attempt(lambda: read)}
-
-
 def _told(case: dict) -> str:
-    return f"{case['lengths'][0]} tokens in blocks of {case['block_size']}, table {build(case).tables[0]}"
+    tokens, table = case["lengths"][0], build(case).tables[0]
+    return f"{tokens} tokens in blocks of {case['block_size']}, table {table}, scale {case['scale']:.3f}"
 
 
 def _shape(case: dict, answer: dict) -> str | None:
-    result = answer["result"]
+    result, right = answer["result"], [case["head_size"]]
     if raised(result):
         return f"for {_told(case)} it gave {show(result)}"
-    right = [case["head_size"]]
-    return None if result[0] == right else f"for a query of {right} numbers it gave a tensor of shape {result[0]}"
+    return None if result[0] == right else f"it gave a tensor of shape {result[0]}; expected {right}"
+
+
+def _kept(case: dict, answer: dict) -> str | None:
+    return None if answer["kept"] is True else f"for {_told(case)} it changed the query or the table"
 
 
 def _read(wrong: Callable[[list[int], list[int]], bool]) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
-        table = build(case).tables[0]
-        return f"for {_told(case)} these blocks were read: {answer['read']}" if wrong(answer["read"], table) else None
+        table, read = build(case).tables[0], answer["read"]
+        return f"for {_told(case)} it read the blocks {read}; expected {table}" if wrong(read, table) else None
 
     return broken
 
 
-def _right(*kinds: str) -> Any:
+def _right(kind: str) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
-        found = answer["result"][1]
-        if case["kind"] not in kinds or close(found, expected(case, build(case), case["head_size"] ** -0.5)):
+        if case["kind"] != kind:
             return None
-        return f"for {_told(case)} the result begins with {some(found)}, and that is not attention"
+        found, right = answer["result"][1], expected(case, build(case), case["scale"])
+        if close(found, right):
+            return None
+        return f"for {_told(case)} the result begins with {some(found)}; expected {some(right.flatten().tolist())}"
 
     return broken
 
@@ -113,7 +87,7 @@ WALK = Part(
     4,
     ("attend",),
     _cases,
-    _probe,
+    probes.one_query,
     (
         Property(
             "attend returns a tensor of head size numbers",
@@ -135,7 +109,7 @@ WALK = Part(
         ),
         Property(
             "every block is read once",
-            _read(lambda read, table: len(read) > len(table)),
+            _read(lambda read, table: not same(read, table)),
             (
                 "A second pass over memory costs as much as the first. What must you know when the next block comes?",
                 "Keep three things: largest score, sum, weighted sum of values.",
@@ -150,7 +124,7 @@ WALK = Part(
             "in one full block the weights are the softmax of the scaled scores",
             _right("block"),
             (
-                "score = (q · k) * scale, weight = e^score over the sum of all of them.",
+                "score = (q · k) * scale, weight = e^score over the sum of all of them. scale is given.",
                 "Divide by the sum at the end, and only once.",
             ),
         ),
@@ -165,21 +139,26 @@ WALK = Part(
         Property(
             "what was added up before counts on when a block brings no new largest score",
             _right("falling"),
-            ("The sum and the weighted sum grow with every block. The largest score stays.",),
+            ("Here the first block has the largest score. The sum and the weighted sum grow with every block.",),
         ),
         Property(
             "what was added up before is shrunk when a block brings a new largest score",
-            _right("rising", "any"),
+            _right("rising"),
             (
-                "Everything before was measured from the old largest score. One factor puts it right.",
+                "Here each block has a larger score than the one before. What was the sum so far measured from?",
                 "The factor is e^(old largest − new largest). Two things have to be multiplied with it.",
             ),
+        ),
+        Property(
+            "some blocks bring a new largest score, and some do not",
+            _right("any"),
+            ("The largest score never falls. Where it stays, the factor is 1.",),
         ),
         Property(
             "large scores do not overflow",
             _right("loud"),
             ("e^100 is too much for float32. Compute e^(score − largest), which is 1 at most.",),
         ),
+        Property("query and table stay as they were", _kept, ("Read from them only.",)),
     ),
-    answered_by=("walk",),
 )

@@ -4,9 +4,8 @@ from pagedlab.grading.exercises.ex06.allocator import ALLOCATOR
 from pagedlab.grading.exercises.ex06.append import APPEND
 from pagedlab.grading.exercises.ex06.forking import FORK
 from pagedlab.grading.exercises.ex06.prediction import PREDICTION
-from pagedlab.grading.exercises.ex06.story import puzzle, story
 from pagedlab.grading.part import Exercise
 
-__all__ = ["EXERCISE", "puzzle", "story"]  # the last two are for the notebook
+__all__ = ["EXERCISE"]
 
 EXERCISE = Exercise("06", "06_sharing_and_cow", (ALLOCATOR, FORK, APPEND, PREDICTION))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from pagedlab.grading.draws import twice
 from pagedlab.grading.part import OfErrors, Part, Property
-from pagedlab.grading.plain import attempt, failed, raised, same, show
+from pagedlab.grading.plain import raised, same, show
+from pagedlab.grading.tasks.ex06 import probes
 from pagedlab.kv.paper import BlockAllocator
 
 
@@ -19,73 +21,39 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         {"num_blocks": 1, "operations": [["allocate"], ["allocate"], ["free", 0], ["allocate"]]},
         {"num_blocks": 3, "operations": [["allocate"], ["free", 2], ["free", 2], ["allocate"], ["allocate"]]},
     ]
-    for i in range(20):
-        num_blocks = 2 + i // 4
-        free, owners = list(range(num_blocks)), {}
-        operations: list[list] = []
-        for _ in range(6 + i):
-            kind = rng.choice(("allocate", "allocate", "share", "free", "free"))
-            if kind == "allocate":
-                if free:
-                    owners[free.pop()] = 1
-                operations.append([kind])
-            elif kind == "share" and owners:
-                block = rng.choice(list(owners))
-                owners[block] += 1
-                operations.append([kind, block])
-            elif kind == "free":
-                block = rng.randrange(num_blocks) if rng.random() < 0.2 or not owners else rng.choice(list(owners))
-                operations.append([kind, block])
-                if block in owners:
-                    owners[block] -= 1
-                    if owners[block] == 0:
-                        del owners[block]
-                        free.append(block)
-        cases.append({"num_blocks": num_blocks, "operations": operations})
-    return cases
+    return cases + twice(_drawn, rng, "06.1")
 
 
-def play(make: Any, case: dict) -> Any:
-    """Every operation's result, and after it the owners of every block and the free ones, the bottom one first."""
-    try:
-        allocator = make(case["num_blocks"])
-    except Exception as error:
-        return failed(error)
-    steps = []
-    for name, *block in case["operations"]:
-        if name == "share":
-            allocator.blocks[block[0]].ref_cnt += 1
-            result: Any = "shared"
-        elif name == "allocate":
-            result = _outcome(lambda: allocator.allocate().block_id)
-        else:
-            result = _outcome(lambda b=block[0]: (allocator.free(allocator.blocks[b]), None)[1])
-        owners = attempt(lambda: [block.ref_cnt for block in allocator.blocks])
-        free = attempt(lambda: [block.block_id for block in allocator.free_blocks])
-        steps.append({"result": result, "owners": owners, "free": free})
-    return steps
+def _drawn(rng: random.Random) -> list[dict]:
+    return [_random_work(rng, 2 + i // 4, 6 + i) for i in range(16)]
 
 
-def _outcome(call: Any) -> Any:
-    try:
-        return attempt(_through, call)
-    except _Refused:
-        return "ValueError"
+def _random_work(rng: random.Random, num_blocks: int, count: int) -> dict:
+    free, owners = list(range(num_blocks)), {}
+    operations: list[list] = []
+    for _ in range(count):
+        kind = rng.choice(("allocate", "allocate", "share", "free", "free"))
+        if kind == "allocate":
+            if free:
+                owners[free.pop()] = 1
+            operations.append([kind])
+        elif kind == "share" and owners:
+            block = rng.choice(list(owners))
+            owners[block] += 1
+            operations.append([kind, block])
+        elif kind == "free":
+            block = rng.randrange(num_blocks) if rng.random() < 0.2 or not owners else rng.choice(list(owners))
+            operations.append([kind, block])
+            if block in owners:
+                owners[block] -= 1
+                if owners[block] == 0:
+                    del owners[block]
+                    free.append(block)
+    return {"num_blocks": num_blocks, "operations": operations}
 
 
-class _Refused(BaseException):
-    """A ValueError on its way out of ``attempt``."""
-
-
-def _through(call: Any) -> Any:
-    try:
-        return call()
-    except ValueError:
-        raise _Refused from None
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {"steps": play(objects["BlockAllocator"], case)}
+def _reference(case: dict) -> list[dict]:
+    return probes.allocator({"BlockAllocator": BlockAllocator}, case)["steps"]
 
 
 def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
@@ -93,27 +61,35 @@ def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
     if raised(answer["steps"]):
         return "made", f"BlockAllocator({case['num_blocks']}) gave {show(answer['steps'])}"
     told = []
-    for operation, mine, right in zip(case["operations"], answer["steps"], play(BlockAllocator, case), strict=True):
+    for operation, mine, right in zip(case["operations"], answer["steps"], _reference(case), strict=True):
         name, *block = operation
         told.append(name if not block else f"{name} #{block[0]}")
         if same(mine, right):
             continue
         story = f"{case['num_blocks']} blocks; {', '.join(told)}"
-        if right["result"] == "ValueError":
-            kind = "refused"
-            what = f"gave {show(mine['result'])}" if mine["result"] != "ValueError" else _state(mine)
-        elif not same(mine["result"], right["result"]):
-            kind, what = name, f"gave {show(mine['result'])}"
+        result = f"the last of these gave {said(mine['result'])}; expected {said(right['result'])}"
+        owners = f"then the blocks have {show(mine['owners'])} owners; expected {right['owners']}"
+        free = f"then free are {show(mine['free'])}; expected {right['free']}"
+        if not same(mine["result"], right["result"]):
+            kind, what = name, result
         elif not same(mine["owners"], right["owners"]):
-            kind, what = f"{name} owners", _state(mine)
+            kind, what = f"{name} owners", owners
         else:
-            kind, what = f"{name} free", _state(mine)
-        return kind, f"{story}: the last of these {what}" if what.startswith("gave") else f"{story}: now {what}"
+            kind, what = f"{name} free", free
+        return "refused" if "refused" in right["result"] else kind, f"{story}: {what}"
     return None
 
 
-def _state(step: dict) -> str:
-    return f"the blocks have {show(step['owners'])} owners, and free are {show(step['free'])}"
+def said(result: dict) -> str:
+    """What a call gave, in words."""
+    return "a ValueError" if "refused" in result else show(result["returned"])
+
+
+def _other(case: dict, answer: dict) -> str | None:
+    untouched = [[i, 0] for i in range(case["num_blocks"])]
+    if same(answer["other"], untouched):
+        return None
+    return f"after work on one allocator, another's free blocks and their owners are {show(answer['other'])}"
 
 
 def _only(*kinds: str) -> Any:
@@ -132,7 +108,7 @@ ALLOCATOR = Part(
     3,
     ("BlockAllocator",),
     _cases,
-    _probe,
+    probes.allocator,
     (
         Property("an allocator is made with BlockAllocator(num_blocks)", _only("made"), ("Leave __init__ as it is.",)),
         Property(
@@ -140,7 +116,8 @@ ALLOCATOR = Part(
             _only("allocate", "allocate free"),
             (
                 "The free blocks are a stack: the last one in is the first one out.",
-                "list.pop() does both at once. What it returns is the record, and that is asked for, not its number.",
+                "What stands there is the record itself. It is asked for, not its number, and no other record.",
+                "list.pop() takes the last one away and returns it.",
             ),
         ),
         Property(
@@ -161,6 +138,7 @@ ALLOCATOR = Part(
                 "Only at ref_cnt 0 is a block free. Then it goes where allocate takes from.",
             ),
         ),
+        Property("each allocator has blocks of its own", _other, ("What __init__ makes belongs to self.",)),
         Property(
             "what cannot be done raises ValueError and changes nothing",
             _only("refused"),
@@ -170,5 +148,4 @@ ALLOCATOR = Part(
             ),
         ),
     ),
-    answered_by=("BlockSpaceManager",),
 )

@@ -5,16 +5,27 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from pagedlab.grading.draws import twice
+from pagedlab.grading.exercises.ex06.allocator import said
 from pagedlab.grading.part import OfErrors, Part, Property
-from pagedlab.grading.plain import attempt, same, show
+from pagedlab.grading.plain import same, show
+from pagedlab.grading.tasks.ex06 import probes
 from pagedlab.kv import cow
-from pagedlab.kv.paper import BlockAllocator
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     """Sequences that share all their blocks take turns to write. ``spare``: free blocks besides those in the tables."""
+    # Always there: two that share a tail with room, two that share full blocks, and nothing left to copy or to grow to.
+    cases = [
+        {"block_size": 4, "num_tokens": tokens, "width": width, "turns": list(range(width)), "spare": spare}
+        for tokens, width, spare in ((6, 2, 4), (8, 2, 4), (6, 2, 0), (8, 1, 0), (8, 2, 1), (10, 3, 4), (3, 1, 0))
+    ]
+    return cases + twice(_drawn, rng, "06.3")
+
+
+def _drawn(rng: random.Random) -> list[dict]:
     cases = []
-    for i in range(24):
+    for i in range(18):
         size = (4, 2, 3, 8, 1, 4)[i % 6]
         blocks, width = 1 + i % 3, (1, 2, 3, 2)[i % 4]
         num_tokens = blocks * size if i % 5 == 4 else (blocks - 1) * size + rng.randint(1, size)
@@ -22,60 +33,12 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         turns = [s for _ in range(rounds) for s in range(width)]
         spare = rng.randint(0, 1) if i % 6 == 5 else 9
         cases.append({"block_size": size, "num_tokens": num_tokens, "width": width, "turns": turns, "spare": spare})
-    # Always there: two that share a tail with room, two that share full blocks, and nothing left to copy to.
-    cases.insert(0, {"block_size": 4, "num_tokens": 6, "width": 2, "turns": [0, 1], "spare": 4})
-    cases.insert(1, {"block_size": 4, "num_tokens": 8, "width": 2, "turns": [0, 1], "spare": 4})
-    cases.insert(2, {"block_size": 4, "num_tokens": 6, "width": 2, "turns": [0, 1], "spare": 0})
-    cases.insert(3, {"block_size": 4, "num_tokens": 8, "width": 1, "turns": [0], "spare": 0})
     return cases
-
-
-def play(append_slot: Any, case: dict) -> list[dict]:
-    """Turn by turn: what append_slot returned, and all tables, owners and free blocks after it."""
-    size, width = case["block_size"], case["width"]
-    needed = -(-case["num_tokens"] // size)
-    allocator = BlockAllocator(needed + case["spare"])
-    shared = [allocator.allocate() for _ in range(needed)]
-    tables = [shared] + [cow.fork_table(shared) for _ in range(width - 1)]
-    lengths = [case["num_tokens"]] * width
-    steps = []
-    for s in case["turns"]:
-        try:
-            result = attempt(_call, append_slot, tables[s], lengths[s] + 1, size, allocator)
-        except _Refused:
-            result = "ValueError"
-        steps.append(
-            {
-                "result": result,
-                "tables": attempt(lambda: [[block.block_id for block in table] for table in tables]),
-                "owners": attempt(lambda: [block.ref_cnt for block in allocator.blocks]),
-                "free": attempt(allocator.get_free_block_ids),
-            }
-        )
-        if result == "ValueError":
-            break  # a scheduler would throw somebody out now
-        lengths[s] += 1
-    return steps
-
-
-class _Refused(BaseException):
-    """A ValueError on its way out of ``attempt``."""
-
-
-def _call(append_slot: Any, *args: Any) -> Any:
-    try:
-        return append_slot(*args)
-    except ValueError:
-        raise _Refused from None
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {"steps": play(objects["append_slot"], case)}
 
 
 def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
     """The first turn that went otherwise than with the reference: which promise that breaks, and the small story."""
-    mine, right = answer["steps"], play(cow.append_slot, case)
+    mine, right = answer["steps"], probes.append({"append_slot": cow.append_slot}, case)["steps"]
     needed = -(-case["num_tokens"] // case["block_size"])
     # The allocator hands out its last block first.
     total = needed + case["spare"]
@@ -94,25 +57,34 @@ def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
             f"blocks of {case['block_size']}, tables {before['tables']}, owners of blocks 0, 1, …: "
             f"{before['owners']}; table {s} holds {written} tokens and gets one more: "
         )
-        gave = f"append_slot returned {show(found['result'])}"
-        after = f"then the tables were {show(found['tables'])} and the owners {show(found['owners'])}"
-        if expected["result"] == "ValueError":
-            return "refused", f"{told}no block is free; {gave}, {after}"
+        result = f"append_slot gave {said(found['result'])}; expected {said(expected['result'])}"
+        table = f"table {s} then was {show(_of(found['tables'], s))}; expected {expected['tables'][s]}"
+        owners = f"then the owners were {show(found['owners'])}; expected {expected['owners']}"
+        free = f"then free were {show(found['free'])}; expected {expected['free']}"
         others = [i for i in range(case["width"]) if i != s]
-        if type(found["tables"]) is list and any(
-            not same(found["tables"][i], expected["tables"][i]) for i in others
-        ):
-            return "others", told + after
-        if len(expected["tables"][s]) > len(before["tables"][s]):
+        changed = [i for i in others if not same(_of(found["tables"], i), expected["tables"][i])]
+        if "refused" in expected["result"]:
+            kind = "refused"
+        elif changed:
+            rest = f"table {changed[0]} then was {show(_of(found['tables'], changed[0]))}"
+            return "others", f"{told}{rest}; expected {expected['tables'][changed[0]]}"
+        elif len(expected["tables"][s]) > len(before["tables"][s]):
             kind = "new"
-        elif type(expected["result"]) is list:
-            kind = "copy" if not same(found["tables"], expected["tables"]) else "pair"
-            if kind == "pair" and same(found["result"], expected["result"]):
-                kind = "owners"
-        else:
+        elif expected["result"]["returned"] is None:
             kind = "in place"
-        return kind, f"{told}{gave}, {after}"
+        elif not same(found["tables"], expected["tables"]):
+            kind = "copy"
+        else:
+            kind = "owners" if same(found["result"], expected["result"]) else "pair"
+        for name, what in (("tables", table), ("result", result), ("owners", owners), ("free", free)):
+            if not same(found[name], expected[name]):
+                no_block = "no block is free; " if kind == "refused" else ""
+                return kind, f"{told}{no_block}{what}"
     return None if len(mine) == len(right) else ("others", f"{len(mine)} of {len(right)} turns came to an end")
+
+
+def _of(tables: Any, which: int) -> Any:
+    return tables[which] if type(tables) is list else tables
 
 
 def _only(kind: str) -> Any:
@@ -131,7 +103,7 @@ APPEND = Part(
     3,
     ("append_slot",),
     _cases,
-    _probe,
+    probes.append,
     (
         Property(
             "nobody else's table changes",
@@ -183,5 +155,4 @@ APPEND = Part(
             ),
         ),
     ),
-    answered_by=("BlockSpaceManager",),
 )

@@ -3,41 +3,29 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
+from pagedlab.grading.draws import twice
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, raised, same, show
-from pagedlab.kv import KVCacheBlock
+from pagedlab.grading.plain import raised, same, show
+from pagedlab.grading.tasks.ex06 import probes
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
+    cases = [
+        {"table": [7], "owners": [1]},
+        {"table": [3, 9, 4], "owners": [2, 1, 3]},
+        {"table": [], "owners": []},
+    ]
+    return cases + twice(_drawn, rng, "06.2")
+
+
+def _drawn(rng: random.Random) -> list[dict]:
     cases = []
-    for i in range(20):
+    for i in range(12):
         count = 1 + i // 4
         owners = [rng.randint(1, 1 + i % 3) for _ in range(count)]
         cases.append({"table": rng.sample(range(20), count), "owners": owners})
     return cases
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    table = []
-    for block_id, owners in zip(case["table"], case["owners"], strict=True):
-        block = KVCacheBlock(block_id)
-        block.ref_cnt = owners
-        table.append(block)
-    parent, child = list(table), None
-
-    def fork() -> list[int]:
-        nonlocal child
-        child = objects["fork"](parent)
-        return [block.block_id for block in child]
-
-    answer = {"child": attempt(fork)}
-    answer["records"] = attempt(lambda: type(child) is list and all(b in table for b in child))
-    answer["owners"] = attempt(lambda: [block.ref_cnt for block in table])
-    answer["list"] = attempt(lambda: child is not parent)
-    answer["parent"] = attempt(lambda: [block.block_id for block in parent])
-    return answer
 
 
 def _told(case: dict) -> str:
@@ -46,7 +34,7 @@ def _told(case: dict) -> str:
 
 def _blocks(case: dict, answer: dict) -> str | None:
     if raised(answer["child"]) or not same(answer["child"], case["table"]):
-        return f"{_told(case)}: fork gave the blocks {show(answer['child'])}"
+        return f"{_told(case)}: fork gave the blocks {show(answer['child'])}; expected {case['table']}"
     return None
 
 
@@ -63,9 +51,10 @@ def _parent(case: dict, answer: dict) -> str | None:
 
 
 def _owners(case: dict, answer: dict) -> str | None:
-    if same(answer["owners"], [owners + 1 for owners in case["owners"]]):
+    expected = [owners + 1 for owners in case["owners"]]
+    if same(answer["owners"], expected):
         return None
-    return f"{_told(case)}: after fork they have {show(answer['owners'])}"
+    return f"{_told(case)}: after fork they have {show(answer['owners'])}; expected {expected}"
 
 
 FORK = Part(
@@ -74,7 +63,7 @@ FORK = Part(
     2,
     ("fork",),
     _cases,
-    _probe,
+    probes.fork,
     (
         Property(
             "the child's table names the same physical blocks, in the same order",
@@ -107,5 +96,4 @@ FORK = Part(
             ),
         ),
     ),
-    answered_by=("BlockSpaceManager",),
 )

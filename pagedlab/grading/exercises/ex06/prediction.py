@@ -5,17 +5,14 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pagedlab.grading.exercises.ex06.story import Facts, facts
+from pagedlab.grading.exercises.ex06.facts import Facts, facts
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, same, show
+from pagedlab.grading.plain import is_ints, same, show
+from pagedlab.grading.tasks.ex06 import probes
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     return [{"seed": seed}]
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {name: attempt(lambda value=value: value) for name, value in objects.items()}
 
 
 def _of(wrong: Any) -> Any:
@@ -64,7 +61,7 @@ PREDICTION = Part(
     2,
     ("copies", "tables"),
     _cases,
-    _probe,
+    probes.prediction,
     (
         Property(
             "copies is a list of pairs, and tables one list of blocks for each sequence",

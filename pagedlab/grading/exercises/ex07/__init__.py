@@ -5,9 +5,8 @@ from pagedlab.grading.exercises.ex07.names import NAMES
 from pagedlab.grading.exercises.ex07.pool import POOL
 from pagedlab.grading.exercises.ex07.prediction import PREDICTION
 from pagedlab.grading.exercises.ex07.queue import QUEUE
-from pagedlab.grading.exercises.ex07.story import puzzle, story
 from pagedlab.grading.part import Exercise
 
-__all__ = ["EXERCISE", "puzzle", "story"]  # the last two are for the notebook
+__all__ = ["EXERCISE"]
 
 EXERCISE = Exercise("07", "07_prefix_caching", (QUEUE, NAMES, HITS, POOL, PREDICTION))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, same, show
-from pagedlab.kv import KVCacheBlock
+from pagedlab.grading.plain import is_ints, same, show
+from pagedlab.grading.tasks.ex07 import probes
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
@@ -21,26 +20,19 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         cases.append(
             {"block_size": size, "num_tokens": num_tokens, "full": full, "cached": {str(b): ids[b] for b in cached}}
         )
-    # Always there: all in memory, with a rest and without one; and a gap.
-    cases.insert(0, {"block_size": 4, "num_tokens": 9, "full": 2, "cached": {"0": 7, "1": 3}})
-    cases.insert(1, {"block_size": 4, "num_tokens": 8, "full": 2, "cached": {"0": 7, "1": 3}})
-    cases.insert(2, {"block_size": 4, "num_tokens": 14, "full": 3, "cached": {"0": 7, "2": 3}})
-    return cases
+    return [*_told(), *cases]
 
 
-def _name(i: int) -> bytes:
-    return f"name of block {i}".encode()
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    blocks = {_name(int(i)): KVCacheBlock(block_id) for i, block_id in case["cached"].items()}
-    names = [_name(i) for i in range(case["full"])]
-
-    def ask() -> list[int]:
-        found = objects["longest_hit"](names, case["num_tokens"], case["block_size"], blocks.get)
-        return [block.block_id for block in found]
-
-    return {"found": attempt(ask)}
+def _told() -> list[dict]:
+    """Always asked about: all in memory, with a rest and without one; every gap; nothing; one token."""
+    found = []
+    sizes = ((4, 9), (4, 8), (4, 14), (4, 5), (4, 4), (4, 3), (1, 1), (1, 2), (1, 4), (16, 48), (16, 49))
+    for size, num_tokens in sizes:
+        full = num_tokens // size
+        for missing in (None, *range(full)):
+            cached = {str(b): 7 + 4 * (-1) ** b + b for b in range(full) if b != missing}
+            found.append({"block_size": size, "num_tokens": num_tokens, "full": full, "cached": cached})
+    return [*found, {"block_size": 4, "num_tokens": 9, "full": 2, "cached": {}}]
 
 
 def _right(case: dict, limit: int) -> list[int]:
@@ -50,31 +42,42 @@ def _right(case: dict, limit: int) -> list[int]:
     return found
 
 
-def _told(case: dict, answer: dict) -> str:
+def _say(case: dict, answer: dict) -> str:
     held = ", ".join(f"logical block {i} in #{b}" for i, b in case["cached"].items()) or "nothing"
     return (
         f"{case['num_tokens']} tokens in blocks of {case['block_size']}, in memory are {held}: "
-        f"longest_hit gave {show(answer['found'])}"
+        f"expected is {_expected(case)}, found {show(answer['found'])}"
     )
 
 
+def _expected(case: dict) -> str:
+    right = _right(case, (case["num_tokens"] - 1) // case["block_size"])
+    return f"[{', '.join(f'#{b}' for b in right)}]" if right else "an empty list"
+
+
+def _kept(case: dict, answer: dict) -> str | None:
+    if len(answer["given"]) == case["full"]:
+        return None
+    return f"{case['full']} names were handed in, and {len(answer['given'])} are in the list now"
+
+
 def _shape(case: dict, answer: dict) -> str | None:
-    return None if is_ints(answer["found"]) else _told(case, answer)
+    return None if is_ints(answer["found"]) else _say(case, answer)
 
 
 def _gap(case: dict, answer: dict) -> str | None:
     longest = _right(case, case["full"])
-    return None if same(answer["found"], longest[: len(answer["found"])]) else _told(case, answer)
+    return None if same(answer["found"], longest[: len(answer["found"])]) else _say(case, answer)
 
 
 def _last(case: dict, answer: dict) -> str | None:
     most = (case["num_tokens"] - 1) // case["block_size"]
-    return None if len(answer["found"]) <= most else _told(case, answer)
+    return None if len(answer["found"]) <= most else _say(case, answer)
 
 
 def _longest(case: dict, answer: dict) -> str | None:
     right = _right(case, (case["num_tokens"] - 1) // case["block_size"])
-    return None if same(answer["found"], right) else _told(case, answer)
+    return None if same(answer["found"], right) else _say(case, answer)
 
 
 HITS = Part(
@@ -83,12 +86,12 @@ HITS = Part(
     2,
     ("longest_hit",),
     _cases,
-    _probe,
+    probes.hits,
     (
         Property(
             "longest_hit returns a list of blocks",
             _shape,
-            ("A list of those that find returned, and nothing else. None is no block.",),
+            ("A list of those that find returned, these themselves and nothing else. None is no block.",),
         ),
         Property(
             "the blocks are the first ones of the prompt, without a gap",
@@ -111,6 +114,6 @@ HITS = Part(
                 "9 tokens in blocks of 4: the last one is alone in the third block, so both full ones can be used.",
             ),
         ),
+        Property("the list of names stays as it is", _kept, ("It is the caller's: take nothing out.",)),
     ),
-    answered_by=("KVCacheManager",),
 )

@@ -7,9 +7,12 @@ from itertools import combinations
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, raised, show
+from pagedlab.grading.plain import raised, show
+from pagedlab.grading.tasks.ex07 import probes
 from pagedlab.kv import extend_block_hashes
 from pagedlab.kv.prefix import first_parent
+
+LEAST_BYTES = 8
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
@@ -32,18 +35,27 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
             [one + two, "bob"],
         ]
         cases.append({"block_size": size, "prompts": prompts})
-    # Tokens whose digits, one behind the other, are the same.
-    cases.insert(0, {"block_size": 2, "prompts": [[[1, 11, 5, 6], ""], [[11, 1, 5, 6], ""], [[1, 11, 56, 7], ""]]})
-    return cases
+    return [{"block_size": size, "prompts": prompts} for size, prompts in _easily_mistaken()] + cases
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    def names(tokens: list[int], salt: str) -> Any:
-        given = {"salt": salt} if salt else {}
-        made = objects["block_hashes"](list(tokens), case["block_size"], **given)
-        return [name.hex() if type(name) is bytes else {"type": type(name).__name__} for name in made]
-
-    return {"names": [attempt(names, tokens, salt) for tokens, salt in case["prompts"]]}
+def _easily_mistaken() -> list[tuple[int, list]]:
+    """Prompts that are easily taken for each other; always asked about."""
+    one, two = [1, 11], [5, 6]
+    return [
+        (2, [[one + two, ""], [[11, 1, 5, 6], ""], [[1, 11, 56, 7], ""]]),  # the same digits, one behind the other
+        (2, [[[1, 2, 34, 5], ""], [[1, 23, 4, 5], ""]]),  # the same digits across two blocks
+        (2, [[[2, 3, 7, 8], "1"], [[12, 3, 7, 8], ""], [[1, 2, 3, 7], ""], [[3, 7, 7, 8], "12"]]),  # salt and tokens
+        (2, [[[23, 4], "1"], [[3, 4], "12"], [[4, 5], "1 23"], [[23, 4, 5, 6], "1 "]]),
+        (3, [[[1, 2, 3], ""], [[3, 2, 1], ""], [[2, 1, 3], ""], [[1, 3, 2], ""]]),  # an order
+        (3, [[[4, 4, 5], ""], [[4, 5, 5], ""], [[5, 4, 4], ""], [[5, 5, 4], ""]]),  # how often
+        (2, [[[1, 4], ""], [[2, 3], ""], [[2, 2], ""], [[4, 1], ""], [[0, 5], ""]]),  # sums and products
+        (2, [[[0, 7], ""], [[7, 0], ""], [[0, 0], ""], [[7, 7], ""]]),  # zeros
+        (2, [[[5, 9], ""], [[261, 9], ""], [[65541, 9], ""], [[5, 265], ""], [[151_000, 9], ""]]),  # far apart
+        (1, [[[5, 5, 5], ""], [[5, 5], ""], [[5], ""], [[], ""]]),
+        (4, [[[9, 8, 7], ""], [[9, 8, 7, 6], ""], [[9, 8, 7, 6, 5], ""], [[9, 8, 7, 6, 5, 4, 3, 2], ""]]),
+        (2, [[one + two, salt] for salt in ("", "alice", "ecila", "Alice", "alice ", "alicia", "a", "zo\u00eb")]),
+        (2, [[two + one, ""], [one + one, ""], [two + two, ""], [one + two + one, ""], [two + two + one, ""]]),
+    ]
 
 
 def _call(case: dict, i: int) -> str:
@@ -58,13 +70,23 @@ def _bytes(case: dict, answer: dict) -> str | None:
         for name in names:
             if type(name) is not str:
                 return f"{_call(case, i)} gave a list with a {show(name.get('type'))}"
+            if len(name) < 2 * LEAST_BYTES:
+                return f"{_call(case, i)} gave a name of {len(name) // 2} bytes; expected are {LEAST_BYTES} or more"
+    return None
+
+
+def _kept(case: dict, answer: dict) -> str | None:
+    for i, (tokens, _) in enumerate(case["prompts"]):
+        if answer["given"][i] != tokens:
+            return f"after {_call(case, i)} the list of tokens is {show(answer['given'][i], 60)}"
     return None
 
 
 def _count(case: dict, answer: dict) -> str | None:
     for i, names in enumerate(answer["names"]):
         if len(names) != len(case["prompts"][i][0]) // case["block_size"]:
-            return f"{_call(case, i)} gave {len(names)} names"
+            expected = len(case["prompts"][i][0]) // case["block_size"]
+            return f"{_call(case, i)}: expected are {expected} names, found {len(names)}"
     return None
 
 
@@ -98,10 +120,11 @@ def _different(why: str) -> Any:
         size = case["block_size"]
         for x, y, mine, right in _pairs(case, answer):
             (one, salt), (two, other_salt) = case["prompts"][x[0]], case["prompts"][y[0]]
-            if one[x[1] * size : (x[1] + 1) * size] != two[y[1] * size : (y[1] + 1) * size]:
-                kind = "tokens"
+            if salt != other_salt:
+                kind = "salt"
             else:
-                kind = "salt" if salt != other_salt else "chain"
+                same = one[x[1] * size : (x[1] + 1) * size] == two[y[1] * size : (y[1] + 1) * size]
+                kind = "chain" if same else "tokens"
             if mine and not right and kind == why:
                 return f"{_told(case, x, y)} are one name for two prefixes"
         return None
@@ -115,10 +138,10 @@ NAMES = Part(
     2,
     ("block_hashes",),
     _cases,
-    _probe,
+    probes.names,
     (
         Property(
-            "block_hashes returns a list of bytes",
+            "block_hashes returns a list of bytes, 8 or more for each name",
             _bytes,
             (
                 "sha256(data).digest() is a bytes object of 32 bytes; hexdigest and hash make something else.",
@@ -154,8 +177,11 @@ NAMES = Part(
         Property(
             "different salts share no name",
             _different("salt"),
-            ("What stands before the first block? Let the salt be there.",),
+            (
+                "What stands before the first block? Let the salt be there.",
+                "Where does the salt end and the first token begin? A hash of the salt alone always has one length.",
+            ),
         ),
+        Property("the list of tokens stays as it is", _kept, ("It is the caller's. Take slices of it.",)),
     ),
-    answered_by=("KVCacheManager",),
 )

@@ -6,7 +6,9 @@ import random
 from typing import Any
 
 from pagedlab.grading.part import OfErrors, Part, Property
-from pagedlab.grading.plain import NOTHING_YET, attempt, failed, raised, same, show
+from pagedlab.grading.plain import raised, same, show
+from pagedlab.grading.tasks.ex07 import probes
+from pagedlab.grading.tasks.ex07.pool import do, play
 from pagedlab.kv import BlockPool
 
 
@@ -19,6 +21,19 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         (5, [["new", 2], ["name", [1], "a"], ["touch", [1]], ["free", [2, 1]], ["free", [1]]]),
         (4, [["new", 3], ["name", [1, 2], "ab"], ["free", [3, 2, 1]], ["new", 2], ["new", 1]]),
         (3, [["new", 1], ["name", [1], "a"], ["free", [1]], ["new", 3], ["new", 2]]),
+        # With a name and without one in turn, two of each; the queue's head, middle and tail are taken by name.
+        (7, [["new", 6], ["name", [2, 4, 6], "abc"], ["free", [6, 5, 4, 3, 2, 1]], ["touch", [4]], ["new", 3]]),
+        (6, [["new", 5], ["name", [1, 2, 3], "abc"], ["free", [3, 2, 1]], ["touch", [1]], ["touch", [3]], ["new", 1]]),
+        (6, [["new", 5], ["name", [1, 2, 3], "abc"], ["free", [3, 2, 1]], ["touch", [2]], ["new", 2]]),
+        # Some of the blocks are in use and some wait, in one call; then some of them become free and some do not.
+        (6, [["new", 3], ["name", [1, 2, 3], "abc"], ["free", [2]], ["touch", [1, 2, 3]], ["free", [3, 2]]]),
+        (5, [["new", 2], ["touch", [1]], ["touch", [1]], ["free", [2, 1]], ["free", [1]], ["free", [1]], ["new", 4]]),
+        # Two blocks with one name: one of them goes, and the other is still found.
+        (4, [["new", 2], ["name", [1], "a"], ["name", [2], "a"], ["free", [1]], ["new", 2], ["free", [2]], ["new", 1]]),
+        (4, [["new", 2], ["name", [1], "a"], ["name", [2], "a"], ["free", [2]], ["new", 2], ["free", [1]], ["new", 1]]),
+        # What cannot be handed out leaves names and owners alone.
+        (4, [["new", 3], ["name", [1, 2], "ab"], ["free", [2, 1]], ["new", 3], ["touch", [2]], ["new", 2], ["new", 1]]),
+        (3, [["new", 0], ["free", []], ["touch", []], ["new", 2], ["new", 0], ["new", 1]]),
     ]
     cases = [{"num_blocks": num_blocks, "operations": operations} for num_blocks, operations in stories]
     for i in range(18):
@@ -46,66 +61,14 @@ def _random_case(rng: random.Random, num_blocks: int, length: int) -> dict:
         if not operation or (operation[0] == "name" and len(operation[1]) != len(operation[2])):
             continue
         operations.append(operation)
-        result = _do(pool, operation)
+        result = do(pool, operation)
         if operation[0] == "new":
-            tables.append(result)
+            tables.append([block.block_id for block in result])
         elif operation[0] == "touch":
             tables.append(list(operation[1]))
         elif operation[0] == "free":
             tables.remove(operation[1][::-1])
     return {"num_blocks": num_blocks, "operations": operations}
-
-
-def _do(pool: Any, operation: list) -> Any:
-    name, what = operation[:2]
-    if name == "new":
-        return [block.block_id for block in pool.get_new_blocks(what)]
-    blocks = [pool.blocks[i] for i in what]
-    if name == "name":
-        pool.cache_full_blocks(blocks, [letter.encode() for letter in operation[2]], 0, len(blocks))
-    elif name == "touch":
-        pool.touch(blocks)
-    else:
-        pool.free_blocks(blocks)
-    return None
-
-
-def play(make: Any, case: dict) -> Any:
-    """After each operation: its result, and for every block its owners and its name; the free queue; what is found."""
-    try:
-        pool = make(case["num_blocks"])
-    except Exception as error:
-        return failed(error)
-    letters = [letter for operation in case["operations"] for letter in "".join(operation[2:])]
-    steps = []
-    for operation in case["operations"]:
-        try:
-            result = _do(pool, operation)
-        except NotImplementedError:
-            return {"raised": NOTHING_YET}
-        except ValueError:
-            result = "ValueError"
-        except Exception as error:
-            result = failed(error)
-        steps.append(
-            {
-                "result": attempt(lambda value=result: value),
-                "owners": attempt(lambda: [block.ref_cnt for block in pool.blocks]),
-                "names": attempt(lambda: [(block.block_hash or b"").decode() for block in pool.blocks]),
-                "free": attempt(lambda: [block.block_id for block in pool.free_block_queue.get_all_free_blocks()]),
-                "found": attempt(lambda: [_id(pool.get_cached_block(letter.encode())) for letter in letters]),
-            }
-        )
-    return steps
-
-
-def _id(block: Any) -> int | None:
-    return None if block is None else block.block_id
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    steps = play(objects["BlockPool"], case)
-    return steps if raised(steps) else {"steps": steps}
 
 
 def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
@@ -116,17 +79,31 @@ def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
         told.append(" ".join(map(str, operation)))
         if same(mine, right):
             continue
-        kind = next(key for key in ("result", "owners", "names", "found", "free") if not same(mine[key], right[key]))
+        kinds = ("result", "owners", "names", "found", "free", "kept")
+        kind = next(key for key in kinds if not same(mine[key], right[key]))
+        of = {
+            "result": "of the last one",
+            "found": f"under the names {', '.join(_letters(case))} the blocks",
+            "owners": "of the blocks 0, 1, … the owners",
+            "names": "of the blocks 0, 1, … the names",
+            "free": "in the free queue",
+            "kept": "in the lists that were handed out",
+        }[kind]
+        expected = "nothing is raised" if kind == "result" and right[kind] is None else right[kind]
+        example = f"{', '.join(told)}: expected {of}: {expected}, found {show(mine[kind])}"
         if right["result"] == "ValueError":
             kind = "refused"
-        said = {"result": "the last one gave", "refused": "the last one gave", "found": "found by name are"}
-        shown = mine["result"] if kind == "refused" else mine[kind]
-        example = f"{', '.join(told)}: {said.get(kind, f'{kind} are')} {show(shown)}"
-        if kind == "free" and type(mine["names"]) is list:
+        if kind == "free" and operation[0] == "free" and set(map(str, mine[kind])) != set(map(str, right[kind])):
+            kind = "who"
+        elif kind == "free" and type(mine["names"]) is list:
             named = [f"#{i}" for i, name in enumerate(mine["names"]) if name]
             example += f"; {', '.join(named) or 'no block'} has a name" if len(named) < 2 else f"; {named} have names"
         return f"{operation[0]} {kind}", example
     return None
+
+
+def _letters(case: dict) -> list[str]:
+    return [letter for operation in case["operations"] for letter in "".join(operation[2:])]
 
 
 def _only(*kinds: str) -> Any:
@@ -150,16 +127,26 @@ POOL = Part(
     3,
     ("BlockPool",),
     _cases,
-    _probe,
+    probes.pool,
     (
         Property("a pool is made with BlockPool(num_gpu_blocks)", _only("made"), ("Leave __init__ as it is.",)),
         Property(
-            "get_new_blocks takes the head of the queue, and each block has one owner",
-            _only("new result", "new owners", "new free", "new refused"),
+            "get_new_blocks takes the blocks at the head of the queue, these themselves",
+            _only("new result", "new free", "new kept"),
             (
-                "The queue's popleft_n takes several at once, and raises where there are too few.",
-                "Who gets a block owns it: what does ref_cnt say from now on?",
+                "The queue's popleft_n takes several at once, and returns them in a list.",
+                "There is one record of each block. A list that was handed out is the caller's from then on.",
             ),
+        ),
+        Property(
+            "where there are too few blocks, ValueError is raised and nothing has changed",
+            _only("new refused"),
+            ("popleft_n raises before it takes anything. What did you change before you asked it?",),
+        ),
+        Property(
+            "each block that is handed out has one owner",
+            _only("new owners"),
+            ("Who gets a block owns it: what does ref_cnt say from now on?",),
         ),
         Property(
             "a block loses its name when it is handed out",
@@ -176,7 +163,7 @@ POOL = Part(
         ),
         Property(
             "touch makes one owner more",
-            _only("touch result", "touch owners"),
+            _only("touch owners"),
             ("One more than before: others may hold the block already.",),
         ),
         Property(
@@ -189,7 +176,7 @@ POOL = Part(
         ),
         Property(
             "free_blocks takes one owner away, and only what nobody owns any more becomes free",
-            _only("free result", "free owners"),
+            _only("free owners", "free who"),
             ("One owner less for each. Somebody else may still read the block.",),
         ),
         Property(
@@ -197,11 +184,18 @@ POOL = Part(
             _only("free free"),
             (
                 "Nothing is lost when a block without a name is overwritten: let it be the next.",
-                "Is every block that you put into the queue without an owner?",
+                "Is every block that you put into the queue without an owner, and in it once only?",
                 "Each end gets its blocks in the order given: what does putting them in one by one do to that order?",
+            ),
+        ),
+        Property(
+            "touch and free_blocks take what they are given, and leave the list as it is",
+            _only("touch result", "free result"),
+            (
+                "The queue raises for a block that is not in it. Which of the blocks are?",
+                "The list is the caller's: go through it, and take nothing out of it.",
             ),
         ),
         Property("everything else stays as it was", _any, ("Change only what the text says.",)),
     ),
-    answered_by=("KVCacheManager",),
 )

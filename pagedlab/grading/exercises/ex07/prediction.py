@@ -5,17 +5,15 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pagedlab.grading.exercises.ex07.story import BLOCK_SIZE, Facts, facts
+from pagedlab.grading.exercises.ex07.facts import Facts, facts
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, same, show
+from pagedlab.grading.plain import is_ints, same, show
+from pagedlab.grading.tasks.ex07.story import BLOCK_SIZE
+from pagedlab.grading.tasks.values import values
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     return [{"seed": seed}]
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {name: attempt(lambda value=value: value) for name, value in objects.items()}
 
 
 def _of(wrong: Any) -> Any:
@@ -66,7 +64,7 @@ PREDICTION = Part(
     2,
     ("hits", "new_blocks", "forgotten"),
     _cases,
-    _probe,
+    values,
     (
         Property(
             "all three are lists of block numbers",

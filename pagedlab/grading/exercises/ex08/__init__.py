@@ -4,9 +4,8 @@ from pagedlab.grading.exercises.ex08.choice import CHOICE
 from pagedlab.grading.exercises.ex08.prediction import PREDICTION
 from pagedlab.grading.exercises.ex08.price import PRICE
 from pagedlab.grading.exercises.ex08.step import STEP
-from pagedlab.grading.exercises.ex08.story import puzzle, story
 from pagedlab.grading.part import Exercise
 
-__all__ = ["EXERCISE", "puzzle", "story"]  # the last two are for the notebook
+__all__ = ["EXERCISE"]
 
 EXERCISE = Exercise("08", "08_preemption", (PRICE, CHOICE, STEP, PREDICTION))

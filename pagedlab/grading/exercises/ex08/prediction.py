@@ -5,17 +5,14 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pagedlab.grading.exercises.ex08.story import Facts, facts
+from pagedlab.grading.exercises.ex08.facts import Facts, facts
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, same, show
+from pagedlab.grading.plain import is_ints, same, show
+from pagedlab.grading.tasks.values import values
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     return [{"seed": seed}]
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {name: attempt(lambda value=value: value) for name, value in objects.items()}
 
 
 def _of(wrong: Any) -> Any:
@@ -65,7 +62,7 @@ PREDICTION = Part(
     2,
     ("victims", "served", "again", "carried"),
     _cases,
-    _probe,
+    values,
     (
         Property(
             "victims and served are lists of names, again and carried lists of numbers",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_int, same, show
+from pagedlab.grading.plain import is_int, same, show
+from pagedlab.grading.tasks.ex08 import probes
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
@@ -18,12 +18,30 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         leading = rng.randint(0, full)
         kept = [b < leading or (b > leading and rng.random() < 0.6) for b in range(full)]
         cases.append({"num_tokens": num_tokens, "block_size": size, "kept": kept, "bytes": rng.choice([2, 36, 46080])})
-    # Always there: whole blocks that are all there, with a rest and without one; a gap; nothing left.
-    cases.insert(0, {"num_tokens": 9, "block_size": 4, "kept": [True, True], "bytes": 10})
-    cases.insert(1, {"num_tokens": 8, "block_size": 4, "kept": [True, True], "bytes": 10})
-    cases.insert(2, {"num_tokens": 14, "block_size": 4, "kept": [True, False, True], "bytes": 10})
-    cases.insert(3, {"num_tokens": 6, "block_size": 4, "kept": [False], "bytes": 10})
-    return cases
+    return [*_told(), *cases]
+
+
+def _told() -> list[dict]:
+    """Always asked about: all is there, with a rest and without one; every gap; one token; no full block."""
+    found = []
+    for num_tokens, size in (
+        (9, 4),
+        (8, 4),
+        (14, 4),
+        (6, 4),
+        (3, 4),
+        (4, 4),
+        (1, 1),
+        (3, 1),
+        (1, 16),
+        (17, 16),
+        (48, 16),
+    ):
+        full = num_tokens // size
+        for missing in (None, *range(full)):
+            kept = [block != missing for block in range(full)]
+            found.append({"num_tokens": num_tokens, "block_size": size, "kept": kept, "bytes": 10})
+    return found
 
 
 def swap_bytes(case: dict) -> int:
@@ -37,48 +55,47 @@ def recompute_tokens(case: dict) -> int:
     return case["num_tokens"] - found * case["block_size"]
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    sizes = case["num_tokens"], case["block_size"]
-    return {
-        "swap": attempt(objects["swap_bytes"], *sizes, case["bytes"]),
-        "recompute": attempt(objects["recompute_tokens"], *sizes, list(case["kept"])),
-    }
-
-
-def _told(case: dict, answer: dict, what: str) -> str:
+def _say(case: dict, answer: dict, what: str) -> str:
     sizes = f"{case['num_tokens']}, {case['block_size']}"
     if what == "swap":
-        return f"swap_bytes({sizes}, {case['bytes']}) gave {show(answer['swap'])}"
-    return f"recompute_tokens({sizes}, {case['kept']}) gave {show(answer['recompute'])}"
+        return f"swap_bytes({sizes}, {case['bytes']}): expected {swap_bytes(case)}, found {show(answer['swap'])}"
+    expected = recompute_tokens(case)
+    return f"recompute_tokens({sizes}, {case['kept']}): expected {expected}, found {show(answer['recompute'])}"
 
 
 def _numbers(case: dict, answer: dict) -> str | None:
     for what in ("swap", "recompute"):
-        if not is_int(answer[what], 0):
-            return _told(case, answer, what)
+        if not is_int(answer[what]):
+            return _say(case, answer, what)
     return None
 
 
 def _whole(case: dict, answer: dict) -> str | None:
-    return None if answer["swap"] % (case["block_size"] * case["bytes"]) == 0 else _told(case, answer, "swap")
+    """So many blocks, carried once, twice or more often."""
+    right = swap_bytes(case)
+    return None if answer["swap"] in (right // 2, right, 2 * right) else _say(case, answer, "swap")
 
 
 def _both_ways(case: dict, answer: dict) -> str | None:
-    return None if same(answer["swap"], swap_bytes(case)) else _told(case, answer, "swap")
+    return None if same(answer["swap"], swap_bytes(case)) else _say(case, answer, "swap")
 
 
 def _gap(case: dict, answer: dict) -> str | None:
     leading = (case["kept"] + [False]).index(False)
     least = case["num_tokens"] - leading * case["block_size"]
-    return None if answer["recompute"] >= least else _told(case, answer, "recompute")
+    return None if answer["recompute"] >= least else _say(case, answer, "recompute")
 
 
 def _last(case: dict, answer: dict) -> str | None:
-    return None if answer["recompute"] >= 1 else _told(case, answer, "recompute")
+    return None if answer["recompute"] >= 1 else _say(case, answer, "recompute")
+
+
+def _kept(case: dict, answer: dict) -> str | None:
+    return None if answer["kept"] == case["kept"] else f"kept was {case['kept']} and is {show(answer['kept'])} now"
 
 
 def _right(case: dict, answer: dict) -> str | None:
-    return None if same(answer["recompute"], recompute_tokens(case)) else _told(case, answer, "recompute")
+    return None if same(answer["recompute"], recompute_tokens(case)) else _say(case, answer, "recompute")
 
 
 PRICE = Part(
@@ -87,18 +104,21 @@ PRICE = Part(
     2,
     ("swap_bytes", "recompute_tokens"),
     _cases,
-    _probe,
+    probes.price,
     (
         Property("both give a whole number", _numbers, ("// divides whole numbers. A float is another thing.",)),
         Property(
-            "a swap carries whole blocks",
+            "a swap carries whole blocks, as many as the tokens lie in",
             _whole,
-            ("How many blocks do the tokens lie in? The last one moves too, however little is in it.",),
+            (
+                "How many blocks do the tokens lie in? The last one moves too, however little is in it.",
+                "The number of blocks is rounded up. 8 tokens in blocks of 4 are two blocks, 9 are three.",
+            ),
         ),
         Property(
             "a swap carries every block twice",
             _both_ways,
-            ("The blocks go out, and one day they come in again.", "The number of blocks is rounded up."),
+            ("The blocks go out, and one day they come in again.",),
         ),
         Property(
             "a block behind a missing one does not help",
@@ -118,5 +138,6 @@ PRICE = Part(
                 "The last token's block never counts as found: at most (num_tokens - 1) // block_size blocks do.",
             ),
         ),
+        Property("the list kept stays as it is", _kept, ("It is the caller's: take nothing out of it.",)),
     ),
 )

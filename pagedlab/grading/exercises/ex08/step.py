@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from itertools import pairwise
 from typing import Any
 
-from pagedlab.engine.request import Request, SamplingParams
 from pagedlab.engine.scheduler import Scheduler, SchedulerOutput
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, raised, same, show
-from pagedlab.kv import BlockPool, KVCacheManager
+from pagedlab.grading.plain import raised, same, show
+from pagedlab.grading.tasks.ex08 import probes
+from pagedlab.grading.tasks.ex08.step import play
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
@@ -23,6 +24,14 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         (4, 0, [(4, 9), (6, 1), (3, 1), (2, 1)], 2, 1),  # one is not enough
         (4, 0, [(4, 1), (3, 1), (4, 1), (2, 1)], 1, 3),
         (2, 1, [(2, 1), (4, 1), (6, 1), (3, 1)], 2, 6),
+        (4, 0, [(4, 1)], 1, 1),  # alone, and no room
+        (4, 1, [], 1, 1),  # nobody runs
+        (4, 0, [(3, 1), (5, 20), (4, 1), (2, 1)], 1, 1),  # from the middle: all behind it go, then it goes itself
+        (4, 0, [(3, 1), (2, 2), (7, 1)], 0, 1),  # the last block has room for everybody's token
+        (4, 1, [(4, 1), (8, 1), (3, 1), (2, 1)], 2, 1),  # the free block goes to the first, the second needs a victim
+        (1, 0, [(2, 1), (3, 2), (2, 1), (4, 1)], 1, 2),
+        (4, 3, [(5, 9), (3, 6), (4, 4)], 0, 1),  # several tokens each
+        (4, 0, [(4, 5), (2, 1), (3, 1), (2, 1), (1, 1)], 1, 1),  # two are enough, and two stay
     ]
     for i in range(17):
         size = (4, 2, 3, 1, 8)[i % 5]
@@ -30,25 +39,12 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         running = [(rng.randint(1, 4 * size), rng.choice(waiting_tokens)) for _ in range(2 + i % 5)]
         told.append((size, rng.randint(0, 2), running, rng.randint(0, 2), 1 + i // 3))
     names = ("block_size", "spare", "running", "waiting", "steps")
-    return [dict(zip(names, case, strict=True)) | {"caching": i % 2 == 0} for i, case in enumerate(told)]
-
-
-def _engine(case: dict) -> tuple[list[Request], deque[Request], KVCacheManager]:
-    size, caching = case["block_size"], case["caching"]
-    blocks = sum(-(-computed // size) for computed, _ in case["running"]) + case["spare"]
-    manager = KVCacheManager(BlockPool(blocks + 1, caching), size, 10_000, caching)
-    running, waiting = [], deque()
-    for i, (computed, pending) in enumerate(case["running"]):
-        tokens = [100 * i + j for j in range(computed)]
-        request = Request(chr(65 + i), tokens, SamplingParams(), block_size=size, enable_caching=caching)
-        manager.allocate_slots(request, computed)
-        request.status, request.num_computed_tokens = "running", computed
-        for j in range(pending):
-            request.append_output_token(10_000 + j)
-        running.append(request)
-    for i in range(case["waiting"]):
-        waiting.append(Request(f"W{i}", [7, 8, 9], SamplingParams(), block_size=size, enable_caching=caching))
-    return running, waiting, manager
+    return [
+        # Some of them were thrown out before.
+        dict(zip(names, case, strict=True))
+        | {"caching": i % 2 == 0, "before": [(i + j) % 3 for j in range(len(case[2]))]}
+        for i, case in enumerate(told)
+    ]
 
 
 def package_step(running: list, waiting: deque, manager: Any) -> tuple[list, list]:
@@ -61,82 +57,76 @@ def package_step(running: list, waiting: deque, manager: Any) -> tuple[list, lis
     return [(by_id[r], [blocks[b] for b in ids]) for r, ids in output.new_block_ids.items()], output.preempted
 
 
-def play(step: Any, case: dict) -> list[dict]:
-    """What ``step`` returned and left behind, step by step; whoever was scheduled then gets one token more."""
-    running, waiting, manager = _engine(case)
-    everybody = {request.request_id: request for request in [*running, *waiting]}
-    told = []
-    for _ in range(case["steps"]):
-        given = {}
-
-        def run(given: dict = given) -> Any:
-            scheduled, preempted = step(running, waiting, manager)
-            given["scheduled"] = list(scheduled)
-            return {
-                "scheduled": [[r.request_id, [b.block_id for b in blocks]] for r, blocks in given["scheduled"]],
-                "preempted": [r.request_id for r in preempted],
-            }
-
-        returned = attempt(run)
-        if raised(returned):
-            told.append({"returned": returned})
-            break
-        free = manager.block_pool.free_block_queue.get_all_free_blocks()
-        told.append({
-            "returned": returned,
-            "running": attempt(lambda: [r.request_id for r in running]),
-            "waiting": attempt(lambda: [r.request_id for r in waiting]),
-            "computed": {name: attempt(lambda r=r: r.num_computed_tokens) for name, r in everybody.items()},
-            "tokens": {name: attempt(lambda r=r: list(r.all_token_ids)) for name, r in everybody.items()},
-            "status": {name: attempt(lambda r=r: [r.status, r.num_preemptions]) for name, r in everybody.items()},
-            "tables": {name: manager.get_block_ids(name) for name in everybody},
-            "free": [block.block_id for block in free],
-        })  # fmt: skip
-        for request, _ in given["scheduled"]:
-            request.num_computed_tokens = request.num_tokens
-            request.append_output_token(20_000 + request.num_tokens)
-        if not running:
-            break
-    return told
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {"steps": play(objects["schedule_running"], case)}
-
-
 def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
     """The first step that went otherwise than with pagedlab's scheduler: which promise it breaks, and the story."""
     held = [(computed, pending) for computed, pending in case["running"]]
     for number, (mine, right) in enumerate(zip(answer["steps"], play(package_step, case), strict=False)):
-        if same(mine, right):
+        if same(_outcome(mine), _outcome(right)):
             held = [(right["computed"][r], 1) for r in right["running"]]
             names, free = right["running"], len(right["free"])
             continue
         if number == 0:
             names, free = [chr(65 + i) for i in range(len(held))], case["spare"]
         who = ", ".join(f"{name} {done}+{new}" for name, (done, new) in zip(names, held, strict=True))
-        story = f"blocks of {case['block_size']}, {free} free, running (tokens in memory + new ones): {who}; "
+        story = (
+            f"blocks of {case['block_size']}, {free} free, running (tokens in memory + new ones): {who or 'nobody'}; "
+        )
         return _which(mine, right, story)
     return None if len(answer["steps"]) == len(play(package_step, case)) else ("shape", "the run ended too early")
 
 
+def _outcome(step: dict) -> dict:
+    """What counts: not how often the manager was asked."""
+    return {name: value for name, value in step.items() if name != "asked"}
+
+
 def _which(mine: dict, right: dict, story: str) -> tuple[str, str]:
-    returned = mine["returned"]
+    returned, true = mine["returned"], right["returned"]
+    if taken := _taken_for_none(mine):
+        return "empty", f"{story}allocate_slots gave {taken[0]} {taken[2]}, and {taken[3]} was thrown out nevertheless"
     if raised(returned):
         return "shape", f"{story}schedule_running gave {show(returned)}"
-    if not same(returned["preempted"], right["returned"]["preempted"]) or not same(mine["running"], right["running"]):
-        return "victims", f"{story}preempted were {returned['preempted']}, running is {show(mine['running'])}"
-    if [r for r, _ in returned["scheduled"]] != [r for r, _ in right["returned"]["scheduled"]]:
-        return "scheduled", f"{story}scheduled were {[r for r, _ in returned['scheduled']]}"
-    if not same(mine["computed"], right["computed"]):
-        return "zero", f"{story}after it num_computed_tokens were {mine['computed']}"
-    if not same(mine["tokens"], right["tokens"]):
-        return "tokens", f"{story}after it they held {[len(t) for t in mine['tokens'].values()]} tokens"
-    if not same(mine["status"], right["status"]):
-        return "status", f"{story}status and number of preemptions were {mine['status']}"
-    if not same(mine["waiting"], right["waiting"]):
-        return "queue", f"{story}preempted were {returned['preempted']}, then the waiting queue was {mine['waiting']}"
-    return "blocks", f"{story}scheduled were {returned['scheduled']}, and the tables {mine['tables']}"
+    if tokens := _other_tokens(mine, right):
+        return "tokens asked", f"{story}of allocate_slots, expected is {tokens[0]}, found {tokens[1]}"
+
+    def differ(name: str, found: Any, expected: Any) -> str | None:
+        return None if same(found, expected) else f"{story}expected {name} is {show(expected)}, found {show(found)}"
+
+    served, wanted = ([name for name, _ in lists["scheduled"]] for lists in (returned, true))
+    for kind, difference in (
+        ("victims", differ("preempted", returned["preempted"], true["preempted"])),
+        ("scheduled", differ("scheduled", served, wanted)),
+        ("running", differ("running", mine["running"], right["running"])),
+        ("zero", differ("num_computed_tokens", mine["computed"], right["computed"])),
+        ("tokens", differ("the number of tokens held", *(_lengths(step["tokens"]) for step in (mine, right)))),
+        ("status", differ("status and number of preemptions", mine["status"], right["status"])),
+        ("queue", differ("the waiting queue, head first,", mine["waiting"], right["waiting"])),
+        ("given", differ("scheduled, with the new blocks,", returned["scheduled"], true["scheduled"])),
+    ):
+        if difference:
+            return kind, difference
+    return "blocks", f"{story}expected are the tables {right['tables']}, found {mine['tables']}"
+
+
+def _lengths(tokens: dict) -> dict:
+    return {name: len(held) for name, held in tokens.items()}
+
+
+def _taken_for_none(mine: dict) -> tuple | None:
+    """(request, tokens, the blocks that it got, whose blocks were given back then), where a list was taken for None."""
+    for before, after in pairwise(mine["asked"]):
+        if len(before) == 3 and before[2] is not None and len(after) == 1:
+            return (*before, *after)
+    return None
+
+
+def _other_tokens(mine: dict, right: dict) -> tuple[str, str] | None:
+    """Where somebody was asked for with another number of tokens for the first time."""
+    wanted = {asked[0]: asked[1] for asked in right["asked"] if len(asked) == 3}
+    for asked in mine["asked"]:
+        if len(asked) == 3 and asked[1] != wanted.get(asked[0], asked[1]):
+            return f"{wanted[asked[0]]} tokens for {asked[0]}", str(asked[1])
+    return None
 
 
 def _only(kind: str) -> Any:
@@ -153,32 +143,47 @@ STEP = Part(
     3,
     ("schedule_running",),
     _cases,
-    _probe,
+    probes.step,
     (
+        Property(
+            "an empty list of new blocks is room, too: only None means that there is none",
+            _only("empty"),
+            (
+                "The last block had room for the token: nothing new was needed, so the list is empty.",
+                "An empty list is false in an if, as None is. Ask for None by name.",
+            ),
+        ),
         Property(
             "schedule_running returns two lists: (request, new blocks) pairs, and requests",
             _only("shape"),
             (
-                "return scheduled, preempted. Of allocate_slots, an empty list is a good answer; None is not.",
+                "return scheduled, preempted.",
                 "free raises for a request that holds no blocks. Has somebody been thrown out twice?",
             ),
+        ),
+        Property(
+            "everybody is asked for with all tokens that are not computed yet",
+            _only("tokens asked"),
+            ("How many tokens? All it holds less those that are computed.",),
         ),
         Property(
             "the victim is whoever was admitted last, as often as needed, and no oftener",
             _only("victims"),
             (
-                "allocate_slots returned None: somebody has to give blocks back. Who was admitted last stands last.",
-                "After each victim, ask again. A victim leaves running, and its blocks have to be free by then.",
+                "Where allocate_slots gives None, somebody has to give blocks back. Who was admitted last stands last.",
+                "After each victim, ask again: its blocks have to be free by then.",
                 "The last one may be the one who asks. Then it is the victim itself, and nobody else has to go.",
             ),
         ),
         Property(
             "everybody who is left gets its tokens, in order",
             _only("scheduled"),
-            (
-                "A request that made room gets nothing in this step, and those behind it are gone already.",
-                "How many tokens? All it holds less those that are computed.",
-            ),
+            ("A request that made room gets nothing in this step, and those behind it are gone already.",),
+        ),
+        Property(
+            "a victim leaves running, the very list that was handed in",
+            _only("running"),
+            ("running.pop() changes the list; running = running[:-1] makes another one, which nobody else sees.",),
         ),
         Property(
             "a victim has nothing computed any more, and nobody else loses anything",
@@ -198,13 +203,20 @@ STEP = Part(
         Property(
             "victims wait at the head of the queue, before all who never ran",
             _only("queue"),
-            ("A deque has appendleft.", "The victim that was admitted earlier has to stand before the later one."),
+            (
+                "A deque has appendleft. A new deque is not the one that was handed in.",
+                "The victim that was admitted earlier has to stand before the later one.",
+            ),
+        ),
+        Property(
+            "beside each request stand the blocks that allocate_slots gave for it",
+            _only("given"),
+            ("Pass on what allocate_slots returned, the blocks themselves.",),
         ),
         Property(
             "blocks go where the manager put them",
             _only("blocks"),
-            ("Pass on what allocate_slots returned, and let the manager free what a victim held.",),
+            ("Let the manager free what a victim held, and nothing else.",),
         ),
     ),
-    answered_by=("Scheduler",),
 )

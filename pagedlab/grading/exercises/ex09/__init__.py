@@ -3,9 +3,8 @@
 from pagedlab.grading.exercises.ex09.choice import CHOICE
 from pagedlab.grading.exercises.ex09.pool import POOL
 from pagedlab.grading.exercises.ex09.prediction import PREDICTION
-from pagedlab.grading.exercises.ex09.story import puzzle, story
 from pagedlab.grading.part import Exercise
 
-__all__ = ["EXERCISE", "puzzle", "story"]  # the last two are for the notebook
+__all__ = ["EXERCISE"]
 
 EXERCISE = Exercise("09", "09_turning_the_knobs", (POOL, CHOICE, PREDICTION))

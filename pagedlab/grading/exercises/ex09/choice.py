@@ -7,9 +7,12 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from pagedlab.grading.exercises.ex09.served import served
+from pagedlab.grading.draws import twice
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, raised, show
+from pagedlab.grading.plain import raised, show
+from pagedlab.grading.tasks.ex09 import probes
+from pagedlab.grading.tasks.ex09.probes import found
+from pagedlab.grading.tasks.ex09.served import served
 
 Table = list[list[dict | None]]  # [utilization][max_num_seqs]: what a run gives, None where the engine does not come up
 
@@ -39,8 +42,13 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         knobs | {"target": 1.5, "table": [[None, None], small[0]]},
         knobs | {"target": 1.0, "table": [[None, None], [None, None]]},
     ]
-    while len(cases) < 20:
-        case = _case(rng, unreachable=len(cases) % 7 == 6)
+    return [*cases, *twice(_drawn, rng, "09.2")]
+
+
+def _drawn(rng: random.Random) -> list[dict]:
+    cases: list[dict] = []
+    while len(cases) < 10:
+        case = _case(rng, unreachable=len(cases) % 5 == 4)
         if case:
             cases.append(case)
     return cases
@@ -83,23 +91,6 @@ def _keeps_promises(rows: Table) -> bool:
     )
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    runs = []
-
-    def run(utilization: float, max_num_seqs: int) -> dict | None:
-        runs.append((utilization, max_num_seqs))
-        found = _found(case, [utilization, max_num_seqs])
-        return dict(found) if found else None
-
-    arguments = list(case["utilizations"]), list(case["limits"]), case["target"], run
-    return {"choice": attempt(objects["choose"], *arguments), "runs": len(runs)}
-
-
-def _found(case: dict, choice: list) -> dict | None:
-    utilization, limit = choice
-    return case["table"][case["utilizations"].index(utilization)][case["limits"].index(limit)]
-
-
 def _of(wrong: Callable[[dict, Any], str | None]) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
         said = wrong(case, answer)
@@ -122,7 +113,7 @@ def _shape(case: dict, answer: dict) -> str | None:
 
 def _comes_up(case: dict, answer: dict) -> str | None:
     choice = answer["choice"]
-    if choice is None or _found(case, choice):
+    if choice is None or found(case, choice):
         return None
     return f"you chose {tuple(choice)}, and run{tuple(choice)} is None"
 
@@ -130,19 +121,22 @@ def _comes_up(case: dict, answer: dict) -> str | None:
 def _meets(case: dict, answer: dict) -> str | None:
     choice = answer["choice"]
     if choice is None:
-        return None if fewest(case) is None else "you found none, and there is one"
-    found = _found(case, choice)
-    return None if found["at_once"] >= case["target"] else f"you chose {tuple(choice)}, which gives {found}"
+        return None if fewest(case) is None else "you gave None, and there is a setting that meets it"
+    ran = found(case, choice)
+    if ran["at_once"] >= case["target"]:
+        return None
+    of = "another setting meets the target" if fewest(case) is not None else "no setting meets it, so None is expected"
+    return f"you chose {tuple(choice)}, which gives {ran['at_once']} at once; {of}"
 
 
 def _fewest(case: dict, answer: dict) -> str | None:
     choice = answer["choice"]
     if choice is None:
         return None
-    found = _found(case, choice)
-    if found["preemptions"] == fewest(case):
+    ran = found(case, choice)
+    if ran["preemptions"] == fewest(case):
         return None
-    return f"you chose {tuple(choice)}, which gives {found}; another setting meets the target with fewer"
+    return f"you chose {tuple(choice)}, with {ran['preemptions']} preemptions; {fewest(case)} are enough"
 
 
 def _runs(case: dict, answer: dict) -> str | None:
@@ -157,7 +151,7 @@ CHOICE = Part(
     2,
     ("choose",),
     _cases,
-    _probe,
+    probes.choice,
     (
         Property(
             "choose returns one of the utilizations with one of the limits, or None",

@@ -5,17 +5,15 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pagedlab.grading.exercises.ex09.story import CHANGES, Facts, facts
+from pagedlab.grading.exercises.ex09.facts import Facts, facts
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, show
+from pagedlab.grading.plain import is_ints, show
+from pagedlab.grading.tasks.ex09.story import CHANGES
+from pagedlab.grading.tasks.values import values
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     return [{"seed": seed}]
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {name: attempt(lambda value=value: value) for name, value in objects.items()}
 
 
 def _of(wrong: Any) -> Any:
@@ -55,7 +53,7 @@ PREDICTION = Part(
     2,
     ("running", "preemptions"),
     _cases,
-    _probe,
+    values,
     (
         Property(
             "both are lists with one number for each setting",

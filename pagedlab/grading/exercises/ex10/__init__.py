@@ -1,11 +1,10 @@
 """Exercise 10: can you read the real thing now? Who does what in a step, in which order, and the free queue after."""
 
 from pagedlab.grading.exercises.ex10.order import ORDER
-from pagedlab.grading.exercises.ex10.owners import OWNERS
 from pagedlab.grading.exercises.ex10.queue import QUEUE
-from pagedlab.grading.exercises.ex10.story import calls_of_a_step, puzzle, story
+from pagedlab.grading.exercises.ex10.tables import TABLES
 from pagedlab.grading.part import Exercise
 
-__all__ = ["EXERCISE", "calls_of_a_step", "puzzle", "story"]  # the last three are for the notebook
+__all__ = ["EXERCISE"]
 
-EXERCISE = Exercise("10", "10_reading_vllm", (OWNERS, ORDER, QUEUE))
+EXERCISE = Exercise("10", "10_reading_vllm", (TABLES, ORDER, QUEUE))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from pagedlab.grading.draws import twice
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, raised, show
+from pagedlab.grading.plain import is_ints, raised, show
+from pagedlab.grading.tasks.ex10 import probes
 
 
 def _pool(case: dict) -> Any:
@@ -44,7 +46,11 @@ def right(case: dict) -> dict:
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
-    return [_case(rng, 4 + i // 2) for i in range(24)]
+    return twice(_drawn, rng, "10.3")
+
+
+def _drawn(rng: random.Random) -> list[dict]:
+    return [_case(rng, 4 + i // 2) for i in range(20)]
 
 
 def _case(rng: random.Random, num_blocks: int) -> dict:
@@ -71,16 +77,6 @@ def _case(rng: random.Random, num_blocks: int) -> dict:
     }
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    counts = dict(enumerate(case["ref_cnt"]))
-    return {
-        "after_free": attempt(
-            objects["after_free"], list(case["queue"]), list(case["table"]), counts, set(case["hashed"])
-        ),
-        "after_hit": attempt(objects["after_hit"], list(case["queue"]), list(case["hits"]), case["num_new"]),
-    }
-
-
 def _call(case: dict, name: str) -> str:
     if name == "after_hit":
         return f"after_hit({case['queue']}, {case['hits']}, {case['num_new']})"
@@ -93,13 +89,17 @@ def _of(name: str, wrong: Any) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
         if not wrong(answer[name], right(case)[name], case):
             return None
-        return f"{_call(case, name)} gave {show(answer[name])}"
+        return f"{_call(case, name)}: expected is {right(case)[name]}, found {show(answer[name])}"
 
     return broken
 
 
 def _no_list(mine: Any, true: list[int], case: dict) -> bool:
     return bool(raised(mine)) or not is_ints(mine)
+
+
+def _lost(mine: list[int], true: list[int], case: dict) -> bool:
+    return any(mine.count(block) != 1 for block in case["queue"])
 
 
 def _others(mine: list[int], true: list[int], case: dict) -> bool:
@@ -112,9 +112,14 @@ QUEUE = Part(
     2,
     ("after_free", "after_hit"),
     _cases,
-    _probe,
+    probes.queue,
     (
         Property("after_free returns a list of block numbers", _of("after_free", _no_list), ("The head comes first.",)),
+        Property(
+            "what was free before is free still",
+            _of("after_free", _lost),
+            ("The queue as it was stands between those that come before its head and those behind its tail.",),
+        ),
         Property(
             "a block becomes free when its last owner gives it back",
             _of("after_free", _others),
@@ -135,12 +140,19 @@ QUEUE = Part(
         ),
         Property("after_hit returns a list of block numbers", _of("after_hit", _no_list), ("The head comes first.",)),
         Property(
-            "hits leave the queue from wherever they stand, then new blocks are taken from the head",
+            "hits leave the queue from wherever they stand",
+            _of("after_hit", lambda mine, true, case: bool(set(mine) & set(case["hits"]))),
+            ("In front, in the middle, at the end. A hit that is in use by others is not in the queue at all.",),
+        ),
+        Property(
+            "as many new blocks are taken as are asked for, beside the hits",
+            _of("after_hit", lambda mine, true, case: len(mine) != len(true)),
+            ("First the hits leave, then num_new of those that are left: else a hit could be handed out.",),
+        ),
+        Property(
+            "new blocks are taken from the head",
             _of("after_hit", lambda mine, true, case: mine != true),
-            (
-                "A hit may be in use by others: then it is not in the queue at all.",
-                "Do it in this order, else a hit could be handed out as a new block.",
-            ),
+            ("What is left keeps its order.",),
         ),
     ),
 )

@@ -3,9 +3,8 @@
 from pagedlab.grading.exercises.ex11.best import BEST
 from pagedlab.grading.exercises.ex11.costs import COSTS
 from pagedlab.grading.exercises.ex11.prediction import PREDICTION
-from pagedlab.grading.exercises.ex11.story import puzzle, story
 from pagedlab.grading.part import Exercise
 
-__all__ = ["EXERCISE", "puzzle", "story"]  # the last two are for the notebook
+__all__ = ["EXERCISE"]
 
 EXERCISE = Exercise("11", "11_costs", (COSTS, BEST, PREDICTION))

@@ -6,9 +6,12 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from pagedlab.grading.draws import twice
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, raised, show
+from pagedlab.grading.plain import is_ints, raised, show
+from pagedlab.grading.tasks.ex11 import probes
 
+WHAT = ("entries", "empty slots", "tokens that are found")
 SIZES = (1, 4, 16, 2, 8, 32, 64, 3)
 
 
@@ -20,7 +23,18 @@ def right(case: dict) -> list[int]:
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     cases = [{"lengths": [4], "block_size": 4, "common": 4}, {"lengths": [5], "block_size": 4, "common": 3}]
-    for i in range(30):
+    cases += [
+        {"lengths": [1], "block_size": 1, "common": 1},
+        {"lengths": [7, 7], "block_size": 4, "common": 7},
+        {"lengths": [1], "block_size": 4, "common": 1},  # more slots empty than written
+        {"lengths": [8, 9, 1], "block_size": 4, "common": 0},
+    ]
+    return cases + twice(_drawn, rng, "11.1")
+
+
+def _drawn(rng: random.Random) -> list[dict]:
+    cases = []
+    for i in range(20):
         size = SIZES[i % len(SIZES)]
         lengths = [rng.randint(1, 5 * size + 20) for _ in range(1 + i // 4)]
         if i % 3 == 0:
@@ -29,16 +43,15 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     return cases
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    lengths = list(case["lengths"])
-    return {"costs": attempt(objects["costs"], lengths, case["block_size"], case["common"])}
-
-
-def _of(wrong: Callable[[Any, list[int]], bool]) -> Any:
+def _of(wrong: Callable[[Any, list[int]], bool], which: int = -1) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
-        if not wrong(answer["costs"], right(case)):
+        costs, true = answer["costs"], right(case)
+        if not wrong(costs, true):
             return None
-        return f"costs({case['lengths']}, {case['block_size']}, {case['common']}) gave {show(answer['costs'])}"
+        call = f"costs({case['lengths']}, {case['block_size']}, {case['common']})"
+        if which < 0:
+            return f"{call} gave {show(costs)}"
+        return f"{call}: expected are {true[which]} {WHAT[which]}, found {costs[which]}"
 
     return broken
 
@@ -49,7 +62,7 @@ COSTS = Part(
     1,
     ("costs",),
     _cases,
-    _probe,
+    probes.costs,
     (
         Property(
             "costs returns three plain ints",
@@ -58,7 +71,7 @@ COSTS = Part(
         ),
         Property(
             "every request has one entry for each block that it holds, the last one too",
-            _of(lambda found, true: found[0] != true[0]),
+            _of(lambda found, true: found[0] != true[0], 0),
             (
                 "5 tokens in blocks of 4 are two blocks, 4 tokens are one.",
                 "Round up for each request by itself, then add: two requests never share a last block.",
@@ -66,12 +79,12 @@ COSTS = Part(
         ),
         Property(
             "a slot is empty when it is held and has no token",
-            _of(lambda found, true: found[1] != true[1]),
+            _of(lambda found, true: found[1] != true[1], 1),
             ("Blocks held times block size, less the tokens.",),
         ),
         Property(
             "of a common beginning only whole blocks can be found",
-            _of(lambda found, true: found[2] != true[2]),
+            _of(lambda found, true: found[2] != true[2], 2),
             ("7 common tokens hold one full block of 4. The other 3 lie in a block whose rest is not the same.",),
         ),
     ),

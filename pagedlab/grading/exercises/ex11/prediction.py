@@ -5,17 +5,14 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pagedlab.grading.exercises.ex11.story import Facts, facts
+from pagedlab.grading.exercises.ex11.facts import Facts, facts
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, show
+from pagedlab.grading.plain import is_ints, show
+from pagedlab.grading.tasks.values import values
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     return [{"seed": seed}]
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {name: attempt(lambda value=value: value) for name, value in objects.items()}
 
 
 def _of(wrong: Any) -> Any:
@@ -58,7 +55,7 @@ PREDICTION = Part(
     1,
     ("running", "empty"),
     _cases,
-    _probe,
+    values,
     (
         Property(
             "both are lists with one number for each block size",

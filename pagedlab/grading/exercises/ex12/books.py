@@ -6,9 +6,11 @@ import copy
 import random
 from typing import Any
 
-from pagedlab.grading.exercises.ex12.moment import as_state, changed, honest_moments, small
+from pagedlab.grading.exercises.ex12.moment import changed, honest_moments, small
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, raised, same, show
+from pagedlab.grading.plain import is_ints, raised, same, show
+from pagedlab.grading.tasks.ex12 import probes
+from pagedlab.grading.tasks.ex12.probes import as_state
 from pagedlab.trace.invariants import bookkeeping, idle
 
 
@@ -24,10 +26,24 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         changed(good, free=[6]),
         changed(waiting, requests={"A": [good["requests"]["A"][0], 5, "running"]}),
         changed(good, requests={"B": [good["requests"]["B"][0], 3, "finished"]}),
+        changed(good, requests={"B": [good["requests"]["B"][0], 3, "waiting"]}),
+        changed(good, requests={"A": [good["requests"]["A"][0], 5, "preempted"]}),
+        changed(good, ref_cnt={0: 1}),  # the null block does not count
+        changed(good, ref_cnt={1: 2}),
+        changed(good, ref_cnt={1: 0}),
+        changed(good, ref_cnt={6: -1}),
+        changed(good, tables={"A": [2, 1, 2]}, ref_cnt={2: 2, 5: 0}, free=[6, 3, 5]),  # twice in one table
+        changed(good, tables={"A": [2, 1, 5, 1]}),
+        changed(good, free=[6, 3, 2]),
+        changed(good, free=[3]),
+        changed(good, free=[6], ref_cnt={3: 1}),  # counted, and nowhere
+        changed(good, free=[6, 3, 5], requests={"A": [good["requests"]["A"][0], 5, "finished"]}),
+        changed(good, tables={"B": []}, ref_cnt={2: 1, 4: 0}, free=[6, 3, 4]),
+        changed(good, tables={"A": [], "B": []}, ref_cnt=[0] * 7, free=[1, 2, 3, 4, 5, 6]),
     ]
-    for i, moment in enumerate(honest_moments(rng, 12)):
-        cases.append(moment)
-        cases.append(_spoilt(rng, moment, i))
+    for draw in (random.Random("12.1"), rng):
+        for i, moment in enumerate(honest_moments(draw, 12)):
+            cases += [moment, _spoilt(draw, moment, i)]
     return cases
 
 
@@ -49,10 +65,6 @@ def _spoilt(rng: random.Random, moment: dict, which: int) -> dict:
     return moment
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {"blocks": attempt(objects["wrong_blocks"], as_state(case))}
-
-
 def _right(case: dict) -> dict[int, str]:
     """Each wrong block, and the first of its rules."""
     found = [*bookkeeping(as_state(case)), *idle(as_state(case))]
@@ -66,11 +78,15 @@ def _about(case: dict, block: int) -> str:
     return f"block {block} has ref_cnt {case['ref_cnt'][block]}, is {free}, and in {who}"
 
 
+def _owners(case: dict) -> str:
+    return f"tables {show(case['tables'])}, ref_cnt {show(case['ref_cnt'])}, free {show(case['free'])}"
+
+
 def _shape(case: dict, answer: dict) -> str | None:
     blocks = answer["blocks"]
     if raised(blocks):
-        return f"wrong_blocks gave {show(blocks)}"
-    return None if is_ints(blocks) else f"wrong_blocks gave {show(blocks)}"
+        return f"{_owners(case)}: wrong_blocks gave {show(blocks)}"
+    return None if is_ints(blocks) else f"{_owners(case)}: wrong_blocks gave {show(blocks)}"
 
 
 def _missed(rule: str) -> Any:
@@ -83,6 +99,10 @@ def _missed(rule: str) -> Any:
     return broken
 
 
+def _kept(case: dict, answer: dict) -> str | None:
+    return "the state is another one after the call" if answer["changed"] else None
+
+
 def _accused(case: dict, answer: dict) -> str | None:
     for block in answer["blocks"]:
         if block not in _right(case):
@@ -92,7 +112,8 @@ def _accused(case: dict, answer: dict) -> str | None:
 
 
 def _sorted(case: dict, answer: dict) -> str | None:
-    return None if same(answer["blocks"], sorted(set(answer["blocks"]))) else f"your list is {answer['blocks']}"
+    expected = sorted(set(answer["blocks"]))
+    return None if same(answer["blocks"], expected) else f"expected is the list {expected}, found {answer['blocks']}"
 
 
 BOOKS = Part(
@@ -101,7 +122,7 @@ BOOKS = Part(
     2,
     ("wrong_blocks",),
     _cases,
-    _probe,
+    probes.books,
     (
         Property("wrong_blocks returns a list of block numbers", _shape, ("Plain numbers, for example [3, 7].",)),
         Property(
@@ -113,9 +134,9 @@ BOOKS = Part(
             ),
         ),
         Property(
-            "a block whose ref_cnt is not the number of tables that hold it is found",
+            "a block whose ref_cnt is not the number of table entries that name it is found",
             _missed("owners"),
-            ("Count over all tables how often each block stands in them.",),
+            ("Count over all tables how often each block stands in them. One table may name it twice.",),
         ),
         Property(
             "a block that is free and in a table is found",
@@ -132,6 +153,7 @@ BOOKS = Part(
             _missed("idle"),
             ("Between two steps only running requests hold blocks. state.requests[name].status says who runs.",),
         ),
+        Property("the state stays as it is", _kept, ("Only look: other functions look at the same state.",)),
         Property("each block once, in ascending order", _sorted, ("A block may break two rules. sorted(set(…))",)),
     ),
 )

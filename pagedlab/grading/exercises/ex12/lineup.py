@@ -3,71 +3,16 @@
 from __future__ import annotations
 
 import random
-import threading
-from functools import lru_cache
-from typing import Any, NamedTuple
 
-from pagedlab.grading.exercises.ex12.watch import watch
+from pagedlab.grading.exercises.ex12.facts import facts
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_int, show
-from pagedlab.trace import Trace, invariants
-
-NUM_RUNS = 10
-_one_at_a_time = threading.Lock()  # a class is graded in several threads
-
-
-class Facts(NamedTuple):
-    """Of one run: its fault, the first step in which a rule is broken, and all blocks about which one is, then."""
-
-    fault: str
-    step: int
-    blocks: list[int]
-
-
-def runs(seed: int, model: Any = "tiny-random") -> dict[str, Trace]:
-    """Ten recorded runs, "run 1" to "run 10": each of an engine with another one of the ten faults in it."""
-    return {name: trace for name, (_, trace) in _lineup(seed, model).items()}
-
-
-def _lineup(seed: int, model: Any) -> dict[str, tuple[str, Trace]]:
-    """Each run's fault and its trace. Order and workloads are drawn from the seed."""
-    from pagedlab.engine import LLM
-    from pagedlab.hunt import FAULTS, record
-
-    rng = random.Random(f"12 lineup {seed}")
-    with _one_at_a_time:
-        if not isinstance(model, LLM):
-            model = LLM(model, device="cpu", num_gpu_blocks_override=2)
-        found = {}
-        for i, fault in enumerate(rng.sample(list(FAULTS), NUM_RUNS), start=1):
-            found[f"run {i}"] = (fault, record(fault, rng.randrange(1 << 30), model))
-        return found
-
-
-@lru_cache(maxsize=64)
-def facts(seed: int) -> dict[str, Facts]:
-    """The truth about each run of a seed."""
-    found = {}
-    for name, (fault, trace) in _lineup(seed, "tiny-random").items():
-        step, blocks = watch(
-            trace,
-            lambda state: [b.block_id for b in (*invariants.bookkeeping(state), *invariants.idle(state))],
-            lambda state: [
-                (b.request_id, state.tables[b.request_id].index(b.block_id)) for b in invariants.misreads(state)
-            ],
-            lambda state: [b.block_id for b in invariants.names(state)],
-            invariants.breaks,
-        )
-        found[name] = Facts(fault, step, blocks)
-    return found
+from pagedlab.grading.plain import is_int, show
+from pagedlab.grading.tasks.ex12.lineup import NUM_RUNS
+from pagedlab.grading.tasks.values import values
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     return [{"seed": seed}]
-
-
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {name: attempt(lambda value=value: value) for name, value in objects.items()}
 
 
 def _numbers(case: dict, answer: dict) -> str | None:
@@ -120,7 +65,7 @@ WHERE = Part(
     2,
     ("steps", "blocks"),
     _cases,
-    _probe,
+    values,
     (
         Property(
             "steps and blocks have a number for each of run 1 to run 10",
@@ -150,7 +95,7 @@ WHAT = Part(
     2,
     ("faults",),
     _cases,
-    _probe,
+    values,
     (
         Property(
             "faults has one of the ten names for each of run 1 to run 10",

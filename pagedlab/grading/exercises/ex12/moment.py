@@ -1,4 +1,4 @@
-"""A moment of memory as plain data, and back: what the parts of exercise 12 are asked about."""
+"""A moment of memory as plain data: what the parts of exercise 12 are asked about."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from pagedlab.trace.replay import CachedPrefix, MemoryState, RequestState, Slot
+from pagedlab.trace.replay import MemoryState
 
 
 def as_data(state: MemoryState) -> dict:
@@ -18,32 +18,13 @@ def as_data(state: MemoryState) -> dict:
         "tables": {name: list(table) for name, table in state.tables.items()},
         "ref_cnt": list(state.ref_cnt),
         "free": list(state.free),
-        "requests": {
-            name: [list(r.token_ids), r.num_computed_tokens, r.status] for name, r in state.requests.items()
-        },
+        "requests": {name: [list(r.token_ids), r.num_computed_tokens, r.status] for name, r in state.requests.items()},
         "slots": [[slot and [slot.request_id, slot.position, slot.token_id] for slot in b] for b in state.slots],
         "names": {
             str(block): [block_hash, state.prefixes[block_hash].parent, list(state.prefixes[block_hash].token_ids)]
             for block, block_hash in state.cached.items()
         },
     }
-
-
-def as_state(data: dict) -> MemoryState:
-    """The state that ``data`` tells of."""
-    state = MemoryState.initial(data["num_blocks"], data["block_size"])
-    state.tables = {name: list(table) for name, table in data["tables"].items()}
-    state.ref_cnt, state.free = list(data["ref_cnt"]), list(data["free"])
-    for name, (tokens, computed, status) in data["requests"].items():
-        texts = [str(token) for token in tokens]
-        request = RequestState(name, list(tokens), texts, len(tokens), 99, status, computed, root=name)
-        state.requests[name] = request
-    state.slots = [[slot and Slot(slot[0], slot[1], slot[2], str(slot[2])) for slot in b] for b in data["slots"]]
-    for block, (block_hash, parent, tokens) in data["names"].items():
-        state.cached[int(block)] = block_hash
-        state.prefixes[block_hash] = CachedPrefix(parent, tuple(tokens))
-    state.running = [name for name, request in state.requests.items() if request.status == "running"]
-    return state
 
 
 def small() -> dict:

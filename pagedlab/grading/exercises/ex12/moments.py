@@ -6,9 +6,11 @@ import copy
 import random
 from typing import Any
 
-from pagedlab.grading.exercises.ex12.moment import as_state, changed, honest_moments, small
+from pagedlab.grading.exercises.ex12.moment import changed, honest_moments, small
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, show
+from pagedlab.grading.plain import is_ints, show
+from pagedlab.grading.tasks.ex12 import probes
+from pagedlab.grading.tasks.ex12.probes import as_state
 from pagedlab.trace.invariants import misreads, names
 
 
@@ -23,10 +25,29 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         changed(good, slots={5: [None, ["A", 4, 14]]}),
         changed(good, slots={3: [["C", 0, 30], ["C", 1, 32]]}),
         changed(good, names={"4": ["h9", "h1", [22, 23]]}),
+        changed(good, slots={5: [["A", 4, 14], ["X", 9, 99]]}),  # not computed yet, so not read
+        changed(good, slots={2: [["A", 0, 10], ["A", 1, 99]]}),  # both read it, and it has a name
+        changed(good, slots={2: [["A", 1, 11], ["A", 0, 10]]}),
+        changed(good, slots={1: [["A", 0, 12], ["A", 1, 13]]}),  # the right tokens, for other positions
+        changed(good, slots={1: [["B", 2, 12], ["B", 3, 13]]}),  # who wrote does not matter
+        changed(good, slots={5: [["A", 4, 15], None]}),
+        changed(good, slots={5: [["A", 4, 13], None]}),
+        changed(good, slots={5: [["A", 5, 14], None]}),
+        changed(good, slots={5: [["A", 3, 14], None]}),
+        changed(good, requests={"A": [good["requests"]["A"][0], 6, "running"]}),  # the last one is not there
+        changed(good, requests={"A": [good["requests"]["A"][0], 0, "waiting"]}, slots={5: [["X", 9, 99], None]}),
+        changed(good, slots={1: [["X", 0, 9], ["A", 3, 13]], 5: [None, None]}),  # two blocks of one request
+        changed(good, slots={3: [["C", 5, 30], ["C", 9, 31]]}),  # a name says nothing of positions
+        changed(good, names={"3": ["h3", None, [31, 30]]}),
+        changed(good, names={"3": ["h3", None, [30]]}),
+        changed(good, names={"3": ["h3", None, [30, 31, 32]]}),
+        changed(good, slots={3: [["C", 0, 30], None]}),
+        changed(good, slots={3: [None, None]}),
+        changed(good, slots={3: [["C", 0, 29], ["C", 1, 31]]}),
     ]
-    for moment in honest_moments(rng, 10):
-        cases.append(moment)
-        cases.append(_spoilt(rng, moment))
+    for draw in (random.Random("12.2"), rng):
+        for moment in honest_moments(draw, 10):
+            cases += [moment, _spoilt(draw, moment)]
     return cases
 
 
@@ -42,11 +63,8 @@ def _spoilt(rng: random.Random, moment: dict) -> dict:
     return moment
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {
-        "reads": attempt(objects["misreads"], as_state(case)),
-        "names": attempt(objects["false_names"], as_state(case)),
-    }
+def _kept(case: dict, answer: dict) -> str | None:
+    return "the state is another one after the calls" if answer["changed"] else None
 
 
 def _reads(case: dict) -> set[tuple[str, int]]:
@@ -121,7 +139,7 @@ CONTENTS = Part(
     2,
     ("misreads", "false_names"),
     _cases,
-    _probe,
+    probes.contents,
     (
         Property(
             "misreads returns pairs (request, logical block), false_names block numbers",
@@ -137,7 +155,7 @@ CONTENTS = Part(
             ),
         ),
         Property(
-            "whoever reads something else than its own tokens is found",
+            "whoever reads something else than its own tokens, each at its own position, is found",
             _missed_reads,
             (
                 "Go through the positions that are computed: which block and offset is each, and what lies there?",
@@ -157,5 +175,6 @@ CONTENTS = Part(
                 "A block that is not full has no right to a name: somebody would find the empty slots.",
             ),
         ),
+        Property("the state stays as it is", _kept, ("Only look: other functions look at the same state.",)),
     ),
 )

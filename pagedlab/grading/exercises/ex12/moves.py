@@ -7,7 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import attempt, is_ints, raised, show
+from pagedlab.grading.plain import is_ints, raised, show
+from pagedlab.grading.tasks.ex12 import probes
+from pagedlab.grading.tasks.ex12.probes import follow
 from pagedlab.trace import MemoryState
 from pagedlab.trace.events import from_dict, to_dict
 from pagedlab.trace.invariants import breaks
@@ -16,31 +18,108 @@ RUNS = ("stale name", "full hit", "late copy", "free order", "old table")
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
+    return sorted([*_always(), *_runs(rng)], key=lambda case: len(case["events"]))
+
+
+def _runs(rng: random.Random) -> list[dict]:
     from pagedlab.hunt import honest, record
 
-    cases = []
-    for name in RUNS:
-        for run in (honest, record):
-            trace = run(name, rng.randrange(1 << 20))
-            config = {k: trace.header["config"][k] for k in ("num_blocks", "block_size", "era")}
-            cases.append({"config": config, "events": [to_dict(event) for event in trace.events]})
-    cases.sort(key=lambda case: len(case["events"]))
-    return cases
+    return [_case(run(name, rng.randrange(1 << 20))) for name in RUNS for run in (honest, record)]
 
 
-def _follow(case: dict, ask: Any) -> list[int]:
-    """The indices of the events to which ``ask(state before, event)`` says yes."""
-    state, found = MemoryState.of(case["config"]), []
-    for i, data in enumerate(case["events"]):
-        event = from_dict(data)
-        if ask(state, event):
-            found.append(i)
-        state.apply(event)
-    return found
+def _case(trace: Any) -> dict:
+    config = {k: trace.header["config"][k] for k in ("num_blocks", "block_size", "era")}
+    return {"config": config, "events": [to_dict(event) for event in trace.events]}
 
 
-def _probe(objects: dict[str, Any], case: dict) -> dict:
-    return {"alarms": attempt(_follow, case, lambda state, event: bool(objects["suspicious"](state, event)))}
+@lru_cache(maxsize=1)
+def _always() -> list[dict]:
+    """Runs that are asked about in every check, and the same with one event changed so that another rule is broken."""
+    runs = _runs(random.Random("12.3"))
+    return [*runs, *(_edited(runs[::2], edit) for edit in EDITS)]  # every second run is an honest one
+
+
+def _edited(runs: list[dict], edit: Any) -> dict:
+    """The first run in which an edit can be made, up to there. ``edit(state before, event as data)`` gives the events
+    in its place, or None where it does not fit."""
+    for run in runs:
+        state = MemoryState.of(run["config"])
+        for i, event in enumerate(run["events"]):
+            if (instead := edit(state, event)) is not None:
+                return {"config": run["config"], "events": [*run["events"][:i], *instead]}
+            state.apply(from_dict(event))
+    raise AssertionError("no run has such an event")
+
+
+def _writes(change: Any) -> Any:
+    """An edit of a write in a full block's middle: its neighbour slot is empty, and its request has two blocks."""
+
+    def edit(state: MemoryState, event: dict) -> list[dict] | None:
+        if event["kind"] != "slot_written" or not 0 < event["offset"] < state.block_size - 1:
+            return None
+        if len(state.tables.get(event["request_id"], ())) < 2 or event["position"] < state.block_size:
+            return None
+        return [event | change(state, event)]
+
+    return edit
+
+
+def _lookups(change: Any) -> Any:
+    """An edit of a lookup that found two blocks or more."""
+
+    def edit(state: MemoryState, event: dict) -> list[dict] | None:
+        if event["kind"] != "prefix_looked_up" or len(event["block_ids"]) < 2:
+            return None
+        return [event | {"block_ids": change(state, list(event["block_ids"]))}]
+
+    return edit
+
+
+def _nameless(state: MemoryState) -> int:
+    return next(block for block in range(1, state.num_blocks) if block not in state.cached)
+
+
+def _twice(state: MemoryState, event: dict) -> list[dict] | None:
+    return [event, event] if event["kind"] == "slot_written" and event["offset"] else None
+
+
+def _evicted(copy: bool) -> Any:
+    """A name is forgotten before the one behind it; with a ``copy``, another block has it still."""
+
+    def edit(state: MemoryState, event: dict) -> list[dict] | None:
+        if event["kind"] != "block_cached" or event["parent_hash"] is None:
+            return None
+        parent = event["parent_hash"]
+        block = next(b for b, name in state.cached.items() if name == parent)
+        first = state.prefixes[parent]
+        again = event | {
+            "block_id": _nameless(state),
+            "block_hash": parent,
+            "parent_hash": first.parent,
+            "token_ids": list(first.token_ids),
+        }
+        gone = {"kind": "block_evicted", "source": "", "block_id": block, "block_hash": parent}
+        return [event, *[again] * copy, gone]
+
+    return edit
+
+
+EDITS = (
+    _writes(lambda state, event: {"offset": event["offset"] + 1}),  # the right block, another offset
+    _writes(lambda state, event: {"block_id": state.free[-1]}),  # another block, the right offset
+    _writes(lambda state, event: {"block_id": state.tables[event["request_id"]][0]}),  # the request's own, and full
+    _writes(lambda state, event: {"position": event["position"] + state.block_size}),
+    _twice,
+    _lookups(lambda state, blocks: blocks[::-1]),
+    _lookups(lambda state, blocks: blocks[1:]),
+    _lookups(lambda state, blocks: [*blocks[:-1], _nameless(state)]),
+    _lookups(lambda state, blocks: [_nameless(state), *blocks[1:]]),
+    _lookups(lambda state, blocks: [blocks[0], blocks[0]]),
+    _lookups(lambda state, blocks: blocks[:1]),
+    _lookups(lambda state, blocks: []),
+    _evicted(copy=False),
+    _evicted(copy=True),
+)
 
 
 def _right(case: dict) -> list[int]:
@@ -52,7 +131,7 @@ def _known(num_blocks: int, era: str, events: str) -> list[int]:
     import ast
 
     config = {"num_blocks": num_blocks, "block_size": 4, "era": era}
-    return _follow({"config": config, "events": ast.literal_eval(events)}, breaks)
+    return follow({"config": config, "events": ast.literal_eval(events)}, breaks)
 
 
 def _shape(case: dict, answer: dict) -> str | None:
@@ -113,7 +192,7 @@ MOVES = Part(
     2,
     ("suspicious",),
     _cases,
-    _probe,
+    probes.moves,
     (
         Property(
             "suspicious(state, event) can be asked about every event",

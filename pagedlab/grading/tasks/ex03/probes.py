@@ -14,19 +14,21 @@ def table(objects: dict[str, Any], case: dict) -> dict:
     except Exception as error:
         return failed(error) if isinstance(error, NotImplementedError) else {"made": told(error)}
     new = [attempt(len, other)]
-    lengths = []
-    for block_ids in case["appends"]:
-        done = attempt(_append, table, list(block_ids))
+    lengths, lists = [], [list(block_ids) for block_ids in case["appends"]]
+    for block_ids in lists:
+        done = attempt(_append, table, block_ids)
         lengths.append(done if raised(done) else attempt(len, table))
     new.append(attempt(len, other))
-    handed_in = list(case["appends"][0])
+    handed_in = [5, 7]
     attempt(_append, third, handed_in)
-    handed_in.append(99)
+    handed_in[:] = [99, 99, 99]
     return {
         "made": None,
         "new": new,
         "lengths": lengths,
-        "kept": attempt(len, third),
+        "block_ids": attempt(lambda: list(table.block_ids)) if hasattr(table, "block_ids") else None,
+        "lists": attempt(lambda: lists),
+        "kept": [attempt(len, third), attempt(_locate, third, 0)],
         "inside": [attempt(_locate, table, position) for position in case["inside"]],
         "outside": [_refusal(table, position) for position in case["outside"]],
     }
@@ -40,19 +42,20 @@ def _locate(table: Any, position: int) -> Any:
     return table.locate(position)
 
 
-def _refusal(table: Any, position: int) -> Any:
+def _refusal(table: Any, position: int) -> dict:
+    """{"refused": True} where it raised IndexError, else {"returned": what it gave}."""
     try:
         table.locate(position)
     except IndexError:
-        return "IndexError"
+        return {"refused": True}
     except Exception as error:
-        return failed(error)
-    return attempt(table.locate, position)
+        return {"returned": failed(error)}
+    return {"returned": attempt(_locate, table, position)}
 
 
 def slots(objects: dict[str, Any], case: dict) -> dict:
     block_ids = list(case["block_ids"])
-    padding = {"pad_to": case["pad_to"]} if case["pad_to"] else {}
+    padding = {} if case["pad_to"] is None else {"pad_to": case["pad_to"]}
     found = attempt(objects["slot_mapping"], block_ids, case["block_size"], case["start"], case["end"], **padding)
     return {"slots": found, "block_ids": attempt(lambda: block_ids)}
 

@@ -1,0 +1,6 @@
+"""Exercise 04: the run that its notebook plays, and how its answers are asked for."""
+
+from pagedlab.grading.tasks.ex04.probes import PROBES
+from pagedlab.grading.tasks.ex04.story import puzzle, story
+
+__all__ = ["PROBES", "puzzle", "story"]

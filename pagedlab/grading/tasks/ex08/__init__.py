@@ -1,0 +1,6 @@
+"""Exercise 08: the story that its notebook plays, and how its answers are asked for."""
+
+from pagedlab.grading.tasks.ex08.probes import PROBES
+from pagedlab.grading.tasks.ex08.story import puzzle, story
+
+__all__ = ["PROBES", "puzzle", "story"]

@@ -1,0 +1,211 @@
+"""What is ✓ in the notebook counts, however its cells lie: learners' layouts, each with right answers, judge and nbval
+both; and what a layout may not gain."""
+
+import nbformat
+import pytest
+from submissions import learner_cell
+
+from pagedlab.grading.grade import grade
+from pagedlab.grading.notebook import read_cells, read_reference
+from pagedlab.grading.restore import restore
+
+code = nbformat.v4.new_code_cell
+WRONG_SLOTS = "# part 03.2\ndef slot_mapping(*args, **kwargs):\n    return [7]"
+
+
+def at(nb, grade_id):
+    return next(i for i, cell in enumerate(nb.cells) if cell.metadata.get("nbgrader", {}).get("grade_id") == grade_id)
+
+
+def cell(nb, grade_id):
+    return nb.cells[at(nb, grade_id)]
+
+
+def uses_a_helper(nb):
+    part = learner_cell(nb, "03.2")
+    part.source = part.source.replace("pad_to=0):\n", "pad_to=0):\n    block_size = itself(block_size)\n")
+
+
+def helper_in_the_set_up_cell(nb):
+    cell(nb, "03-imports").source += "\n\ndef itself(x):\n    return x"
+    uses_a_helper(nb)
+
+
+def import_in_the_cell_of_the_run(nb):
+    cell(nb, "03-run").source = "import operator\n" + cell(nb, "03-run").source + "\nitself = operator.pos"
+    uses_a_helper(nb)
+
+
+def helper_in_the_seed_cell(nb):
+    cell(nb, "03-puzzle").source = "itself = lambda x: x\nSEED = 47\nprint('mine:', puzzle(SEED))"
+    uses_a_helper(nb)
+    nb.cells.insert(at(nb, "part-03-1"), nb.cells.pop(at(nb, "03-puzzle")))
+
+
+def helper_in_a_check_cell(nb):
+    cell(nb, "check-03-1").source += "\nimport operator\nitself = operator.pos"
+    uses_a_helper(nb)
+
+
+def helper_that_begins_with_check(nb):
+    nb.cells.insert(at(nb, "part-03-2"), code("# check 03.2 by hand first\ndef itself(x):\n    return x"))
+    uses_a_helper(nb)
+
+
+def helper_of_two_parts(nb):
+    nb.cells.insert(2, code("def itself(x):\n    return x"))
+    uses_a_helper(nb)
+    learner_cell(nb, "03.4").source = "# part 03.4\nnew_blocks = itself([None, None, 5, None, None, None, 10])"
+
+
+def helper_changed_further_down(nb):
+    helper_of_two_parts(nb)
+    nb.cells.insert(at(nb, "check-03-2") + 1, code("def itself(x):\n    return list(x)"))
+
+
+def text_between(nb):
+    nb.cells.insert(at(nb, "check-03-1"), nbformat.v4.new_markdown_cell('My notes: check("03.1", BlockTable) is ✓'))
+
+
+def answer_in_pieces(nb):
+    i = at(nb, "part-03-3")
+    first, second, *rest = nb.cells[i].source.splitlines()
+    nb.cells[i].source = f"{first}\n{second}"
+    nb.cells.insert(i + 1, code("\n".join(rest)))
+
+
+def answer_moved_below_its_check(nb):
+    moved = nb.cells.pop(at(nb, "part-03-2"))
+    nb.cells.insert(at(nb, "check-03-2") + 1, moved)
+
+
+def answer_below_and_the_stub_still_above(nb):
+    right = learner_cell(nb, "03.2").source
+    learner_cell(nb, "03.2").source = "# part 03.2\ndef slot_mapping(*args, **kwargs):\n    raise NotImplementedError()"
+    nb.cells.insert(at(nb, "check-03-2") + 1, code(right))
+
+
+def old_attempt_above(nb):
+    nb.cells.insert(at(nb, "part-03-2"), code(WRONG_SLOTS))
+
+
+def old_attempt_with_its_check_above(nb):
+    nb.cells[at(nb, "part-03-2"):at(nb, "part-03-2")] = [code(WRONG_SLOTS), code('check("03.2", slot_mapping)')]
+
+
+def old_attempt_below(nb):
+    nb.cells.insert(at(nb, "check-03-2") + 1, code(WRONG_SLOTS))
+
+
+def metadata_lost(nb):
+    for one in nb.cells:
+        one.metadata, one["id"] = {}, f"new-{id(one)}"
+
+
+def metadata_lost_and_checks_in_the_learners_words(nb):
+    for i in (1, 2, 3, 4):
+        part = cell(nb, f"check-03-{i}")
+        part.source = f"# once more\n{part.source.splitlines()[-1]}"
+    metadata_lost(nb)
+
+
+def checks_in_the_answers_own_cells(nb):
+    for i in (1, 2, 3, 4):
+        call = cell(nb, f"check-03-{i}").source.splitlines()[-1]
+        del nb.cells[at(nb, f"check-03-{i}")]
+        cell(nb, f"part-03-{i}").source += f"\n{call}"
+    metadata_lost(nb)
+
+
+def magics(nb):
+    learner_cell(nb, "03.2").source = "%%time\n" + learner_cell(nb, "03.2").source
+    learner_cell(nb, "03.3").source += "\n%timeit -n1 -r1 sum(tokens_in_block)\n!echo done\nhere = !pwd"
+    nb.cells.insert(3, code("%matplotlib inline\n%load_ext autoreload\n%autoreload 2"))
+
+
+def a_picture(nb):
+    picture = "from IPython.display import HTML, display\nimport plotly.graph_objects as go\n"
+    nb.cells.insert(at(nb, "part-03-4"), code(picture + "display(HTML('<b>x</b>'))\ngo.Figure(go.Bar(y=[1, 2]))"))
+
+
+def the_last_result(nb):
+    i = at(nb, "part-03-4")
+    nb.cells[i:i] = [code("[None, None, 5, None, None, None, 10]"), code("mine = _")]
+    learner_cell(nb, "03.4").source = "# part 03.4\nimport asyncio\nawait asyncio.sleep(0)\nnew_blocks = mine"
+
+
+def own_test_that_fails(nb):
+    nb.cells.insert(at(nb, "check-03-1"), code("assert BlockTable(4).locate(0) == (0, 0), 'no block yet'"))
+    nb.cells.insert(at(nb, "check-03-4"), code("this is no Python"))
+
+
+def seed_cell_edited(nb):
+    cell(nb, "03-puzzle").source = "SEED  = 47  # as it was\nseen = puzzle(SEED)\nseen"
+
+
+def ours_deleted(nb):
+    nb.cells = [one for one in nb.cells if one.metadata.get("nbgrader", {}).get("solution")]
+
+
+def upside_down(nb):
+    nb.cells.reverse()
+
+
+LAYOUTS = [
+    helper_in_the_set_up_cell, import_in_the_cell_of_the_run, helper_in_the_seed_cell, helper_in_a_check_cell,
+    helper_that_begins_with_check, helper_of_two_parts, helper_changed_further_down, text_between, answer_in_pieces,
+    answer_moved_below_its_check, answer_below_and_the_stub_still_above, old_attempt_above,
+    old_attempt_with_its_check_above, old_attempt_below, metadata_lost, metadata_lost_and_checks_in_the_learners_words,
+    checks_in_the_answers_own_cells, magics, a_picture, the_last_result, own_test_that_fails, seed_cell_edited,
+    ours_deleted, upside_down,
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.notebook
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.__name__)
+def test_right_answers_get_all_points(layout, submission):
+    result = grade(submission(change=layout))
+    assert (result.earned, result.points) == (10, 10), result.checks
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.__name__)
+def test_every_cell_stays_and_every_part_has_a_check_of_ours(layout, submission):
+    path = submission(change=layout)
+    reference = read_reference("03")
+    checks = [one.source for one in reference if one.role == "check"]
+    cells = restore(reference, read_cells(path)).cells
+    assert {one.part for one in cells if one.role == "check"} == {"03.1", "03.2", "03.3", "03.4"}
+    assert all(one.source in checks for one in cells if one.role == "check")
+    was = [one.source.replace("# NBVAL_CHECK_OUTPUT\n", "") for one in read_cells(path)]
+    stays = [one.source for one in cells[1:] if one.role != "check"]
+    assert [source for source in was if source in stays] == stays
+    gone = [source for source in was if source not in stays]
+    assert all('check("03.' in source and "\n\n" not in source for source in gone), gone
+
+
+def guesses(nb):
+    """A prediction tried with every number, each with a check of its own, the right one among them."""
+    learner_cell(nb, "03.4").source = "# part 03.4\nnew_blocks = [None] * 7"
+    tries = [f"new_blocks = [None, None, {n}, None, None, None, 10]" for n in range(2, 9)]
+    asks = [code(f"{one}\ncheck('03.4', new_blocks, seed=SEED)") for one in tries]
+    nb.cells[at(nb, "check-03-4"):at(nb, "check-03-4") + 1] = asks
+
+
+def checks_edited(nb):
+    for i in (1, 2, 3, 4):
+        cell(nb, f"check-03-{i}").source = f"# check 03.{i}\nprint('✓ all is well')"
+    for part in ("03.1", "03.2"):
+        learner_cell(nb, part).source = f"# part {part}\nBlockTable = slot_mapping = lambda *args, **kwargs: 7"
+
+
+def check_redefined(nb):
+    nb.cells.insert(3, code("def check(*args, **kwargs):\n    print('✓ 03.2 slot_mapping (3 points)')"))
+    learner_cell(nb, "03.2").source = WRONG_SLOTS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", [guesses, checks_edited, check_redefined], ids=lambda layout: layout.__name__)
+def test_a_layout_earns_nothing(layout, submission):
+    earned = {"guesses": 8, "checks_edited": 4, "check_redefined": 7}[layout.__name__]
+    assert grade(submission(change=layout), with_nbval=False).earned == earned

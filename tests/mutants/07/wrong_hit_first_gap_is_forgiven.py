@@ -1,0 +1,15 @@
+"""Goes on behind a miss at the very start."""
+# loses: 07.3
+# blames: 07.3 the blocks are the first ones of the prompt, without a gap
+
+# part 07.3
+def longest_hit(names, num_tokens, block_size, find):
+    hits = []
+    for i, name in enumerate(names[: (num_tokens - 1) // block_size]):
+        block = find(name)
+        if block is None:
+            if i == 0:
+                continue
+            break
+        hits.append(block)
+    return hits

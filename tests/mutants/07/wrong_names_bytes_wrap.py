@@ -1,0 +1,12 @@
+"""A token is one byte."""
+# loses: 07.2
+# blames: 07.2 other tokens in a block, or in another order, make another name
+
+# part 07.2
+def block_hashes(token_ids, block_size, salt=""):
+    names, parent = [], sha256(salt.encode()).digest()
+    for end in range(block_size, len(token_ids) + 1, block_size):
+        block = token_ids[end - block_size : end]
+        parent = sha256(parent + bytes(token % 256 for token in block)).digest()
+        names.append(parent)
+    return names

@@ -1,0 +1,12 @@
+"""Salts in small letters, without spaces."""
+# loses: 07.2
+# blames: 07.2 different salts share no name
+
+# part 07.2
+def block_hashes(token_ids, block_size, salt=""):
+    names, parent = [], sha256(salt.strip().lower().encode()).digest()
+    for end in range(block_size, len(token_ids) + 1, block_size):
+        block = token_ids[end - block_size : end]
+        parent = sha256(parent + str(block).encode()).digest()
+        names.append(parent)
+    return names

@@ -1,0 +1,12 @@
+"""The whole prompt names every block."""
+# loses: 07.2
+# blames: 07.2 equal prefixes have equal names
+
+# part 07.2
+def block_hashes(token_ids, block_size, salt=""):
+    names, parent = [], sha256((salt + '|' + str(token_ids)).encode()).digest()
+    for end in range(block_size, len(token_ids) + 1, block_size):
+        block = token_ids[end - block_size : end]
+        parent = sha256(parent + str(block).encode()).digest()
+        names.append(parent)
+    return names

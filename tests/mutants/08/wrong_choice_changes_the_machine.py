@@ -1,0 +1,16 @@
+"""Doubles the machine's price."""
+# loses: 08.2
+# blames: 08.2 sizes and machine stay as they are
+
+# part 08.2
+def swap_pays(num_tokens, sizes, machine):
+    recompute = machine["seconds_per_step"] + num_tokens / machine["tokens_per_second"]
+    found = []
+    machine['seconds_per_block'] *= 2
+    for size in sizes:
+        num_blocks = -(-num_tokens // size)
+        num_bytes = num_blocks * size * machine["bytes_per_token"]
+        swap = num_blocks * machine["seconds_per_block"] + 2 * num_bytes / machine["bytes_per_second"]
+        if swap < recompute:
+            found.append(size)
+    return found

@@ -1,0 +1,15 @@
+"""Its own list of sizes."""
+# loses: 08.2
+# blames: 08.2 only sizes that were asked about are in it
+
+# part 08.2
+def swap_pays(num_tokens, sizes, machine):
+    recompute = machine["seconds_per_step"] + num_tokens / machine["tokens_per_second"]
+    found = []
+    for size in (1, 2, 4, 8, 16, 32, 64, 128, 256):
+        num_blocks = -(-num_tokens // size)
+        num_bytes = num_blocks * size * machine["bytes_per_token"]
+        swap = 2 * (num_blocks * machine["seconds_per_block"] + num_bytes / machine["bytes_per_second"])
+        if swap < recompute:
+            found.append(size)
+    return found

@@ -1,0 +1,17 @@
+"""Every token has ten bytes."""
+# loses: 08.1
+# blames: 08.1 a swap carries whole blocks, as many as the tokens lie in
+
+# part 08.1
+def swap_bytes(num_tokens, block_size, bytes_per_token):
+    num_blocks = -(-num_tokens // block_size)
+    return 2 * num_blocks * block_size * 10
+
+
+def recompute_tokens(num_tokens, block_size, kept):
+    found = 0
+    for there in kept[: (num_tokens - 1) // block_size]:
+        if not there:
+            break
+        found += block_size
+    return num_tokens - found

@@ -1,0 +1,17 @@
+"""Leaves two tokens to compute at least."""
+# loses: 08.1
+# blames: 08.1 what can be found is not computed again, and everything else is
+
+# part 08.1
+def swap_bytes(num_tokens, block_size, bytes_per_token):
+    num_blocks = -(-num_tokens // block_size)
+    return 2 * num_blocks * block_size * bytes_per_token
+
+
+def recompute_tokens(num_tokens, block_size, kept):
+    found = 0
+    for there in kept[: max(0, num_tokens - 2) // block_size]:
+        if not there:
+            break
+        found += block_size
+    return num_tokens - found

@@ -1,0 +1,24 @@
+"""Gives a victim's blocks back twice."""
+# loses: 08.3
+# blames: 08.3 no call of your code ends in an error
+
+# part 08.3
+def schedule_running(running, waiting, manager):
+    scheduled, preempted = [], []
+    index = 0
+    while index < len(running):
+        request = running[index]
+        new_blocks = manager.allocate_slots(request, request.num_tokens - request.num_computed_tokens)
+        if new_blocks is not None:
+            scheduled.append((request, new_blocks))
+            index += 1
+            continue
+        victim = running.pop()  # perhaps the request itself: then the loop is over
+        manager.free(victim)
+        manager.free(victim)
+        victim.status = "preempted"
+        victim.num_computed_tokens = 0
+        victim.num_preemptions += 1
+        waiting.appendleft(victim)
+        preempted.append(victim)
+    return scheduled, preempted

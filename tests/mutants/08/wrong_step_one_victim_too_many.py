@@ -1,0 +1,30 @@
+"""Throws out one more for good measure."""
+# loses: 08.3
+# blames: 08.3 the victim is whoever was admitted last, as often as needed, and no oftener
+
+# part 08.3
+def schedule_running(running, waiting, manager):
+    scheduled, preempted = [], []
+    index = 0
+    while index < len(running):
+        request = running[index]
+        new_blocks = manager.allocate_slots(request, request.num_tokens - request.num_computed_tokens)
+        if new_blocks is not None:
+            scheduled.append((request, new_blocks))
+            index += 1
+            continue
+        victim = running.pop()  # perhaps the request itself: then the loop is over
+        manager.free(victim)
+        victim.status = "preempted"
+        victim.num_computed_tokens = 0
+        victim.num_preemptions += 1
+        waiting.appendleft(victim)
+        preempted.append(victim)
+        if len(preempted) == 2 and index + 1 < len(running):
+            more = running.pop()
+            manager.free(more)
+            more.status, more.num_computed_tokens = 'preempted', 0
+            more.num_preemptions += 1
+            waiting.appendleft(more)
+            preempted.append(more)
+    return scheduled, preempted

@@ -1,0 +1,15 @@
+"""One wider than the target asks."""
+# loses: 09.2
+# blames: 09.2 no other setting that meets the target has fewer preemptions
+
+# part 09.2
+def choose(utilizations, limits, target, run):
+    for utilization in reversed(utilizations):
+        if run(utilization, limits[0]) is not None:
+            break
+    else:
+        return None
+    for limit in limits:
+        if run(utilization, limit)["at_once"] >= target:
+            return utilization, limits[min(limits.index(limit) + 1, len(limits) - 1)]
+    return None

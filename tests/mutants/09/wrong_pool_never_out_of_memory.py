@@ -1,0 +1,10 @@
+"""Takes what is free where it asks for more."""
+# loses: 09.1
+# blames: 09.1 the engine does not come up when it asks for more than is free, and only then is out of memory
+
+# part 09.1
+def pool_blocks(card, free, utilization, weights, activations, other, block):
+    allowed = int(utilization * card)
+    allowed = min(allowed, free)
+    blocks = (allowed - weights - activations - other) // block
+    return blocks if blocks >= 2 else "no room"

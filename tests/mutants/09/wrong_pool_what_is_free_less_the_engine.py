@@ -1,0 +1,11 @@
+"""The rest of what is free."""
+# loses: 09.1
+# blames: 09.1 the pool is what is left over, in whole blocks
+
+# part 09.1
+def pool_blocks(card, free, utilization, weights, activations, other, block):
+    allowed = int(utilization * card)
+    if allowed > free:
+        return "out of memory"
+    blocks = (allowed - weights - activations - other) // block if utilization < 1 else (free - weights - activations - other - 1) // block
+    return blocks if blocks >= 2 else "no room"

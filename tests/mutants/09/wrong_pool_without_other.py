@@ -1,0 +1,11 @@
+"""Forgets what else the engine holds."""
+# loses: 09.1
+# blames: 09.1 the pool is what is left over, in whole blocks
+
+# part 09.1
+def pool_blocks(card, free, utilization, weights, activations, other, block):
+    allowed = int(utilization * card)
+    if allowed > free:
+        return "out of memory"
+    blocks = (allowed - weights - activations) // block
+    return blocks if blocks >= 2 else "no room"

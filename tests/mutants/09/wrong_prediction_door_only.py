@@ -1,0 +1,7 @@
+"""Only the door counts."""
+# loses: 09.3
+# blames: 09.3 requests come in by their order, as long as the door is open and there are blocks for their prompt
+
+# part 09.3
+running = [5, 2, 5, 5]
+preemptions = [1, 0, 2, 2]

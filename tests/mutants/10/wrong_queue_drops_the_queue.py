@@ -1,0 +1,15 @@
+"""Only what is given back."""
+# loses: 10.3
+# blames: 10.3 what was free before is free still
+
+# part 10.3
+def after_free(queue, table, ref_cnt, hashed):
+    freed = [block for block in reversed(table) if ref_cnt[block] == 1]
+    first = [block for block in freed if block not in hashed]
+    last = [block for block in freed if block in hashed]
+    return first + last if last else first + queue
+
+
+def after_hit(queue, hits, num_new):
+    left = [block for block in queue if block not in hits]
+    return left[num_new:]

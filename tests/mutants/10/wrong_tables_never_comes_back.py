@@ -1,0 +1,14 @@
+"""Who was thrown out once has nothing any more."""
+# loses: 10.1
+# blames: 10.1 whoever holds blocks after the last call has a table, and nobody else
+
+# part 10.1
+def tables(calls):
+    found, request, gone = {}, None, set()
+    for call in calls:
+        request = call["request"] or request  # the pool's calls follow the manager's call that makes them
+        if call["method"] in ("touch", "get_new_blocks"):
+            found[request] = found.get(request, []) + call["blocks"]
+        elif call["method"] == "free":
+            gone.add(request)
+    return {name: table for name, table in found.items() if name not in gone}

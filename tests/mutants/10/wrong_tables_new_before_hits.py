@@ -1,0 +1,14 @@
+"""New blocks stand before the others."""
+# loses: 10.1
+# blames: 10.1 a table's blocks stand in the order in which the request got them
+
+# part 10.1
+def tables(calls):
+    found, request = {}, None
+    for call in calls:
+        request = call["request"] or request  # the pool's calls follow the manager's call that makes them
+        if call["method"] in ("touch", "get_new_blocks"):
+            found[request] = call["blocks"] + found.get(request, [])
+        elif call["method"] == "free":
+            found.pop(request, None)
+    return found

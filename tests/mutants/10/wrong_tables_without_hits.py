@@ -1,0 +1,14 @@
+"""Found blocks are nobody's."""
+# loses: 10.1
+# blames: 10.1 in a table are the blocks that the pool gave out or shared for its request, while it holds them
+
+# part 10.1
+def tables(calls):
+    found, request = {}, None
+    for call in calls:
+        request = call["request"] or request  # the pool's calls follow the manager's call that makes them
+        if call["method"] in ("get_new_blocks",):
+            found[request] = found.get(request, []) + call["blocks"]
+        elif call["method"] == "free":
+            found.pop(request, None)
+    return found

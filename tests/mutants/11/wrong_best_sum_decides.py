@@ -1,0 +1,21 @@
+"""The sum of all blocks decides."""
+# loses: 11.2
+# blames: 11.2 with no other allowed size do more requests fit
+
+# part 11.2
+def best_block_size(sizes, lengths, num_slots, max_entries):
+    best, most = None, -1
+    for size in sorted(sizes):
+        blocks = [-(-length // size) for length in lengths]
+        if max(blocks) > max_entries:
+            continue
+        free, fit = num_slots // size, 0
+        for needed in blocks:
+            if needed > free:
+                fit = -1
+                break
+            free -= needed
+            fit += 1
+        if fit >= most:
+            best, most = size, fit
+    return best

@@ -1,0 +1,10 @@
+"""A number with a point."""
+# loses: 11.1
+# blames: 11.1 costs returns three plain ints
+
+# part 11.1
+def costs(lengths, block_size, common):
+    entries = sum(-(-length // block_size) for length in lengths)
+    empty = entries * block_size - sum(lengths)
+    found = float(common // block_size * block_size)
+    return entries, empty, found

@@ -1,0 +1,10 @@
+"""The block in which they part is found, too."""
+# loses: 11.1
+# blames: 11.1 of a common beginning only whole blocks can be found
+
+# part 11.1
+def costs(lengths, block_size, common):
+    entries = sum(-(-length // block_size) for length in lengths)
+    empty = entries * block_size - sum(lengths)
+    found = -(-common // block_size) * block_size
+    return entries, empty, found

@@ -1,0 +1,24 @@
+"""The token is right, wherever it belongs."""
+# loses: 12.2
+# blames: 12.2 whoever reads something else than its own tokens, each at its own position, is found
+
+# part 12.2
+def misreads(state):
+    found = []
+    for name, table in state.tables.items():
+        request = state.requests[name]
+        for position in range(min(request.num_computed_tokens, len(table) * state.block_size)):
+            logical, offset = divmod(position, state.block_size)
+            slot = state.slots[table[logical]][offset]
+            right = slot and slot.token_id == request.token_ids[position]
+            if not right and (name, logical) not in found:
+                found.append((name, logical))
+    return found
+
+
+def false_names(state):
+    return [
+        block
+        for block, name in state.cached.items()
+        if tuple(slot and slot.token_id for slot in state.slots[block]) != tuple(state.prefixes[name].token_ids)
+    ]

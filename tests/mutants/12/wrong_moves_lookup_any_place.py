@@ -1,0 +1,22 @@
+"""The tokens are the request's, wherever."""
+# loses: 12.3
+# blames: 12.3 a lookup that finds what is not there raises an alarm
+
+# part 12.3
+def suspicious(state, event):
+    size = state.block_size
+    if event.kind == "slot_written":
+        table, (logical, offset) = state.tables.get(event.request_id, []), divmod(event.position, size)
+        if logical >= len(table) or (table[logical], offset) != (event.block_id, event.offset):
+            return True
+        return state.slots[event.block_id][event.offset] is not None
+    if event.kind == "prefix_looked_up":
+        tokens = state.requests[event.request_id].token_ids
+        for logical, block in enumerate(event.block_ids):
+            owns = [tuple(tokens[i : i + size]) for i in range(0, len(tokens), size)]
+            if block not in state.cached or tuple(state.prefixes[state.cached[block]].token_ids) not in owns:
+                return True
+    if event.kind == "block_evicted":
+        behind = [name for name, prefix in state.prefixes.items() if prefix.parent == event.block_hash]
+        return bool(behind) and state.prefixes[event.block_hash].copies == 1
+    return False
