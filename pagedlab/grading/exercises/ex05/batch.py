@@ -66,7 +66,7 @@ def _shape(case: dict, answer: Any) -> str | None:
 
 
 def _kept(case: dict, answer: Any) -> str | None:
-    return answer["changed"] and f"for {_told(case)} it changed {answer['changed']}"
+    return f"for {_told(case)} it changed {answer['changed']}" if answer["changed"] else None
 
 
 def _right(*kinds: str) -> Any:
