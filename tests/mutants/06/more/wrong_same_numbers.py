@@ -1,6 +1,6 @@
 """Fresh records with the same numbers and owners."""
 # loses: 06.2
-# blamed 06.2: no call of your code ends in an error
+# blamed 06.2: the records are the parent's own
 
 # part 06.2
 def fork(table):
