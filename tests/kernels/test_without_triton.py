@@ -43,7 +43,7 @@ def test_without_triton_a_kernel_can_be_written_and_its_check_says_not_run_here(
         "@triton.jit\n"
         "def my_kernel(output, SIZE: tl.constexpr):\n"
         "    tl.store(output, 0)\n"
-        "check('05.3', my_kernel)\n"
+        "check('05.3', my_kernel, my_kernel)\n"
         "report('05')\n"
     )
     assert said.splitlines()[0].startswith("· 05.3") and NOT_HERE in said

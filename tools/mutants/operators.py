@@ -46,6 +46,8 @@ def mutants(source: str, lines: Lines) -> Iterator[str]:
 
 def _changes(module: cst.Module, wanted: Callable[[cst.CSTNode], bool]) -> Iterator[tuple[cst.CSTNode, object]]:
     for node, names in _walk(module, ()):
+        for statements in ("body", "orelse"):
+            yield from _of_block(node, statements, wanted)
         if not wanted(node) or m.matches(node, m.Raise() | m.Expr(value=m.SimpleString())):
             continue
         for kind, operator in mutation_operators:
@@ -55,8 +57,6 @@ def _changes(module: cst.Module, wanted: Callable[[cst.CSTNode], bool]) -> Itera
             if isinstance(node, kind):
                 yield from ((node, new) for new in own(node))
         yield from _other_names(node, names)
-        for statements in ("body", "orelse"):
-            yield from _of_block(node, statements, wanted)
 
 
 def _walk(node: cst.CSTNode, names: tuple[str, ...]) -> Iterator[tuple[cst.CSTNode, tuple[str, ...]]]:

@@ -1,5 +1,6 @@
 """Calls every slot internal that is held and not written."""
 # loses: 01.2
+# blamed 01.2: reserved slots are those that will be written, and are not yet
 
 # part 01.2
 def account(regions, holes, needs):

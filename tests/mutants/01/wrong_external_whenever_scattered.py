@@ -1,5 +1,6 @@
 """Calls all holes but the longest external, whoever waits."""
 # loses: 01.2
+# blamed 01.2: nothing is external where nobody waits
 
 # part 01.2
 def account(regions, holes, needs):

@@ -1,5 +1,6 @@
 """Joins a released region with the hole behind it, not with the one before."""
 # loses: 01.1
+# blamed 01.1: holes are in order, none is empty, and two that touch are one
 
 # part 01.1
 class FirstFit:

@@ -1,5 +1,6 @@
 """Leaves the longest hole out of what is external."""
 # loses: 01.2
+# blamed 01.2: where the sum would do and no hole does, every free slot is external
 
 # part 01.2
 def account(regions, holes, needs):

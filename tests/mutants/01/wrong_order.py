@@ -1,5 +1,6 @@
 """Internal and reserved change places."""
 # loses: 01.2
+# blamed 01.2: reserved slots are those that will be written, and are not yet
 
 # part 01.2
 def account(regions, holes, needs):

@@ -1,5 +1,6 @@
 """Raises where there is no room."""
 # loses: 01.1
+# blamed 01.1: no call of your code ends in an error
 
 # part 01.1
 class FirstFit:

@@ -1,5 +1,6 @@
 """Takes the right end of the hole."""
 # loses: 01.1
+# blamed 01.1: it is the first such hole, and the region begins where the hole begins
 
 # part 01.1
 class FirstFit:

@@ -1,5 +1,6 @@
 """Looks at the sum of the free slots, and takes the first hole."""
 # loses: 01.1
+# blamed 01.1: a region lies in one hole, whole
 
 # part 01.1
 class FirstFit:

@@ -1,5 +1,6 @@
 """A block of the free queue is given to the last request looked at."""
 # loses: 02.1
+# blamed 02.1: no call of your code ends in an error
 
 # part 02.1
 def translate(table, block_size, position):

@@ -1,5 +1,6 @@
 """Counts the places in a block from 1."""
 # loses: 02.1
+# blamed 02.1: the offset says how far behind its block's first token the position lies
 
 # part 02.1
 def translate(table, block_size, position):

@@ -1,5 +1,6 @@
 """The way back takes the physical block for the logical one."""
 # loses: 02.1
+# blamed 02.1: whose gives the position in that request's text
 
 # part 02.1
 def translate(table, block_size, position):

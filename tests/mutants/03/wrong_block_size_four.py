@@ -1,5 +1,7 @@
 """Right for blocks of four tokens, the size of the examples, in both parts."""
 # loses: 03.1 03.2
+# blamed 03.2: no call of your code ends in an error
+# blamed 03.1: no call of your code ends in an error
 
 # part 03.1
 class BlockTable:

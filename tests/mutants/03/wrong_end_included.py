@@ -1,5 +1,6 @@
 """Takes the position `end` along."""
 # loses: 03.2
+# blamed 03.2: there is one number for each position from start on, up to and without end, and at least pad_to numbers
 
 # part 03.2
 def slot_mapping(block_ids, block_size, start, end, pad_to=0):

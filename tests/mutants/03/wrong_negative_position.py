@@ -1,5 +1,6 @@
 """Leaves the error to Python, which reads block_ids[-1] as the last block."""
 # loses: 03.1
+# blamed 03.1: a position outside the table raises IndexError
 
 # part 03.1
 class BlockTable:

@@ -1,5 +1,7 @@
 """Gives Z at once all the blocks that it will need."""
 # loses: 03.3 03.4
+# blamed 03.4: a block is asked for when the last one is full
+# blamed 03.3: as many blocks as the prompt needs, and not one ahead
 
 # part 03.3
 table_after_prefill = [6, 4, 3, 7, 5]

@@ -1,5 +1,6 @@
 """Divides where it should take the remainder, and the other way round."""
 # loses: 03.1
+# blamed 03.1: offsets run from 0 to block_size - 1 and start again in every block
 
 # part 03.1
 class BlockTable:

@@ -1,5 +1,6 @@
 """Forgets the block that is not full."""
 # loses: 04.1
+# blamed 04.1: each request has just the blocks that it needs
 
 # part 04.1
 def waste(lengths, block_size):

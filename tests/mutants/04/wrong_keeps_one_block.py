@@ -1,5 +1,6 @@
 """Keeps the last free block back."""
 # loses: 04.2
+# blamed 04.2: whoever has room comes in
 
 # part 04.2
 def admitted(prompts, free_blocks, block_size, places):

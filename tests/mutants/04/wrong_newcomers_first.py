@@ -1,5 +1,6 @@
 """Those who wait are served before A gets its block."""
 # loses: 04.4
+# blamed 04.4: who has room comes in, first come, first served
 
 # part 04.4
 now_running = 5

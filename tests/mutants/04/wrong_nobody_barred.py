@@ -1,5 +1,6 @@
 """F, which would fit, comes in past E."""
 # loses: 04.4
+# blamed 04.4: who has room comes in, first come, first served
 
 # part 04.4
 now_running = 5

@@ -1,5 +1,6 @@
 """Passes over who has no room and lets in those behind."""
 # loses: 04.2
+# blamed 04.2: nobody comes in for whom there are too few blocks, and nobody overtakes
 
 # part 04.2
 def admitted(prompts, free_blocks, block_size, places):

@@ -39,22 +39,44 @@ def my_attention(query, layer, block_tables, seq_lens, query_start_loc):
 
 # part 05.3
 @triton.jit
-def my_kernel(
-    output, query, key, value, table, length, scale, stride_block, stride_token, stride_head,
-    GROUP: tl.constexpr, BLOCK_SIZE: tl.constexpr, HEAD_SIZE: tl.constexpr,
+def split_kernel(
+    partial, largest, total, query, key, value, table, length, scale, stride_block, stride_token, stride_head,
+    GROUP: tl.constexpr, BLOCK_SIZE: tl.constexpr, HEAD_SIZE: tl.constexpr, BLOCKS_A_SPLIT: tl.constexpr,
 ):
     head = tl.program_id(0)
+    split = tl.program_id(1)
     dim = tl.arange(0, HEAD_SIZE)
     q = tl.load(query + head * HEAD_SIZE + dim)
-    m = -1e30
+    m = -float("inf")
     l = 0.0
     acc = tl.zeros([HEAD_SIZE], tl.float32)
-    for p in range(0, length):
+    tokens = BLOCKS_A_SPLIT * BLOCK_SIZE
+    for p in range(split * tokens, tl.minimum((split + 1) * tokens, length)):
         number = tl.load(table + p // BLOCK_SIZE)
         place = number * stride_block + p % BLOCK_SIZE * stride_token + head // GROUP * stride_head + dim
         s = tl.sum(q * tl.load(key + place), axis=0) * scale
         new = tl.maximum(m, s)
         l = l * tl.exp(m - new) + tl.exp(s - new)
         acc = acc * tl.exp(m - new) + tl.exp(s - new) * tl.load(value + place)
+        m = new
+    splits = tl.num_programs(1)
+    tl.store(largest + head * splits + split, m)
+    tl.store(total + head * splits + split, l)
+    tl.store(partial + (head * splits + split) * HEAD_SIZE + dim, acc)
+
+
+@triton.jit
+def merge_kernel(output, partial, largest, total, SPLITS: tl.constexpr, HEAD_SIZE: tl.constexpr):
+    head = tl.program_id(0)
+    dim = tl.arange(0, HEAD_SIZE)
+    m = tl.load(largest + head * SPLITS)
+    l = tl.load(total + head * SPLITS)
+    acc = tl.load(partial + head * SPLITS * HEAD_SIZE + dim)
+    for split in range(1, SPLITS):
+        at = head * SPLITS + split
+        other = tl.load(largest + at)
+        new = tl.maximum(m, other)
+        l = l * tl.exp(m - new) + tl.load(total + at) * tl.exp(other - new)
+        acc = acc * tl.exp(m - new) + tl.load(partial + at * HEAD_SIZE + dim) * tl.exp(other - new)
         m = new
     tl.store(output + head * HEAD_SIZE + dim, acc / l)

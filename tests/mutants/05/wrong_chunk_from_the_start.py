@@ -1,5 +1,6 @@
 """Takes the new tokens for the first ones of the context: right for whole prompts only, so decoding is wrong at once."""
 # loses: 05.2
+# blamed 05.2: the new tokens of a chunk are the last ones of the context
 
 # part 05.2
 def my_attention(query, layer, block_tables, seq_lens, query_start_loc):

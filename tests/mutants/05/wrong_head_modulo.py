@@ -1,5 +1,6 @@
 """Deals the KV heads out in turns: head % KV heads."""
 # loses: 05.2
+# blamed 05.2: a query head reads the KV head of its group
 
 # part 05.2
 def my_attention(query, layer, block_tables, seq_lens, query_start_loc):

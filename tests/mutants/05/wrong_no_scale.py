@@ -1,5 +1,6 @@
 """Forgets the scale."""
 # loses: 05.1
+# blamed 05.1: in one full block the weights are the softmax of the scaled scores
 
 # part 05.1
 def attend(query, read_block, table, length, scale):

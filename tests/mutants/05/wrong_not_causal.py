@@ -1,5 +1,6 @@
 """Every new token sees the whole context, those behind it too."""
 # loses: 05.2
+# blamed 05.2: a prompt's token sees itself and what stands before it, nothing behind it
 
 # part 05.2
 def my_attention(query, layer, block_tables, seq_lens, query_start_loc):

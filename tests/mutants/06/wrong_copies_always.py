@@ -1,5 +1,6 @@
 """Copies even where nobody else holds the block."""
 # loses: 06.3
+# blamed 06.3: where the last block has room and one owner, nothing changes and None is returned
 
 # part 06.3
 def append_slot(table, num_tokens, block_size, allocator):

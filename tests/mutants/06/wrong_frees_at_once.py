@@ -1,5 +1,6 @@
 """A block is free as soon as one owner gives it back."""
 # loses: 06.1
+# blamed 06.1: free takes one owner away, of this block alone
 
 # part 06.1
 class BlockAllocator:

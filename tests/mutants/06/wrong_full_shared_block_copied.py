@@ -1,5 +1,6 @@
 """Looks at the owners first, so that full shared blocks are copied."""
 # loses: 06.3
+# blamed 06.3: where all blocks are full, a new block is appended, and None returned
 
 # part 06.3
 def append_slot(table, num_tokens, block_size, allocator):

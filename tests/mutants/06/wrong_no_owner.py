@@ -1,5 +1,6 @@
 """Hands out a block and forgets that it has an owner now."""
 # loses: 06.1
+# blamed 06.1: a block that is handed out has one owner
 
 # part 06.1
 class BlockAllocator:

@@ -1,5 +1,6 @@
 """Tells the pair the other way round: the bytes would be overwritten."""
 # loses: 06.3
+# blamed 06.3: a copy is told as the pair (source, destination)
 
 # part 06.3
 def append_slot(table, num_tokens, block_size, allocator):

@@ -34,7 +34,7 @@ def _drawn(rng: random.Random) -> list[dict]:
         "even": [(2, 2, 1, True), (4, 2, 2, True)],
         "short": [(3, 2, 2, True), (4, 4, 1, False), (6, 2, 4, False)],
         "empty": [(2, 4, 1, True), (3, 4, 2, False)],
-        "heads": [(3, 2, 2, True), (4, 2, 2, False)],
+        "heads": [(3, 4, 1, True), (4, 2, 2, False)],
     }
     cases = [_split_case(rng, kind, *cut) for kind, some_cuts in cuts.items() for cut in some_cuts]
     kinds = ("one", "level", "apart", "apart", "empty", "empty", "heads", "loud", "quiet")
@@ -51,7 +51,7 @@ def _split_case(rng: random.Random, kind: str, blocks: int, splits: int, blocks_
         "queries": [1],
         "block_size": size,
         "kv_heads": 2 if kind == "heads" else 1,
-        "group": 2 if kind == "heads" else 1,
+        "group": (2 if splits == 4 else 3) if kind == "heads" else 1,
         "head_size": rng.choice((16, 32)),
         "loud": 1.0,
         "trend": 0,

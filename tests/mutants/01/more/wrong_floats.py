@@ -1,0 +1,12 @@
+"""Returns floats."""
+# loses: 01.2
+# blamed 01.2: account returns five whole numbers
+
+# part 01.2
+def account(regions, holes, needs):
+    token = sum(written for _, _, written in regions)
+    needed = sum(needed for _, needed, _ in regions)
+    held = sum(length for length, _, _ in regions)
+    free = sum(holes)
+    lost = needs is not None and max(holes, default=0) < needs <= free
+    return [float(token), needed - token, held - needed, free * lost, free * (not lost)]

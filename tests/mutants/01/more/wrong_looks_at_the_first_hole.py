@@ -1,0 +1,12 @@
+"""Looks at the first hole only."""
+# loses: 01.2
+# blamed 01.2: nothing is external where a hole is long enough
+
+# part 01.2
+def account(regions, holes, needs):
+    token = sum(written for _, _, written in regions)
+    needed = sum(needed for _, needed, _ in regions)
+    held = sum(length for length, _, _ in regions)
+    free = sum(holes)
+    lost = needs is not None and (holes[0] if holes else 0) < needs <= free
+    return [token, needed - token, held - needed, free * lost, free * (not lost)]

@@ -1,0 +1,25 @@
+"""Takes the next power of two."""
+# loses: 01.1
+# blamed 01.1: where some hole is long enough, the region is granted
+
+# part 01.1
+class FirstFit:
+    def __init__(self, num_slots):
+        self.num_slots = num_slots
+        self.holes = [(0, num_slots)]
+
+    def reserve(self, length):
+        length = 1 << (length - 1).bit_length()
+        for i, (start, size) in enumerate(self.holes):
+            if size >= length:
+                self.holes[i : i + 1] = [(start + length, size - length)] if size > length else []
+                return start
+
+    def release(self, start, length):
+        joined = []
+        for first, size in sorted([*self.holes, (start, length)]):
+            if joined and sum(joined[-1]) == first:
+                joined[-1] = (joined[-1][0], joined[-1][1] + size)
+            else:
+                joined.append((first, size))
+        self.holes = joined

@@ -1,0 +1,12 @@
+"""Wants more in sum than is needed."""
+# loses: 01.2
+# blamed 01.2: where the sum would do and no hole does, every free slot is external
+
+# part 01.2
+def account(regions, holes, needs):
+    token = sum(written for _, _, written in regions)
+    needed = sum(needed for _, needed, _ in regions)
+    held = sum(length for length, _, _ in regions)
+    free = sum(holes)
+    lost = needs is not None and max(holes, default=0) < needs < free
+    return [token, needed - token, held - needed, free * lost, free * (not lost)]

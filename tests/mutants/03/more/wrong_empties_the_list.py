@@ -1,0 +1,21 @@
+"""Takes the blocks out of the caller's list."""
+# loses: 03.1
+# blamed 03.1: the lists that append is given stay as they were
+
+# part 03.1
+class BlockTable:
+    def __init__(self, block_size):
+        self.block_size = block_size
+        self.block_ids = []
+
+    def append(self, block_ids):
+        while block_ids:
+            self.block_ids.append(block_ids.pop(0))
+
+    def locate(self, position):
+        if not 0 <= position < len(self.block_ids) * self.block_size:
+            raise IndexError(position)
+        return self.block_ids[position // self.block_size], position % self.block_size
+
+    def __len__(self):
+        return len(self.block_ids)

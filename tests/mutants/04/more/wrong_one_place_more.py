@@ -1,0 +1,14 @@
+"""Lets one in too many."""
+# loses: 04.2
+# blamed 04.2: no more come in than there are places
+
+# part 04.2
+def admitted(prompts, free_blocks, block_size, places):
+    count = 0
+    for prompt in prompts[: places + 1]:
+        needed = -(-prompt // block_size)
+        if needed > free_blocks:
+            break
+        free_blocks -= needed
+        count += 1
+    return count, free_blocks

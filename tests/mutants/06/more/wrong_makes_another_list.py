@@ -1,0 +1,16 @@
+"""Makes another list and lets it go."""
+# loses: 06.3
+# blamed 06.3: where the last block is shared, the table gets a new one in its place
+
+# part 06.3
+def append_slot(table, num_tokens, block_size, allocator):
+    if num_tokens > len(table) * block_size:
+        table.append(allocator.allocate())
+        return None
+    last = table[-1]
+    if last.ref_cnt == 1:
+        return None
+    new = allocator.allocate()
+    allocator.free(last)
+    table = [*table[:-1], new]
+    return last.block_id, new.block_id

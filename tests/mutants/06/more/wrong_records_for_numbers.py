@@ -1,0 +1,16 @@
+"""Returns records."""
+# loses: 06.3
+# blamed 06.3: a copy is told as the pair (source, destination)
+
+# part 06.3
+def append_slot(table, num_tokens, block_size, allocator):
+    if num_tokens > len(table) * block_size:
+        table.append(allocator.allocate())
+        return None
+    last = table[-1]
+    if last.ref_cnt == 1:
+        return None
+    new = allocator.allocate()
+    allocator.free(last)
+    table[-1] = new
+    return last, new
