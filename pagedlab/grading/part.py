@@ -140,9 +140,9 @@ def examine(part: Part, cases: list[Any], answers: list[Any]) -> Verdict:
             shown = [error for error in _errors(answer) if show(error) in example]
             for error in shown:
                 example = type(example)(example.replace(show(error), error["raised"]))
+            if shown and "(your class " in example:
+                return Verdict(False, "the class has what the check asks it for", str(example), HOW_TO_COMPLETE)
             if shown and not isinstance(example, OfErrors):
-                if "(your class " in example:
-                    return Verdict(False, "the class has what the check asks it for", example, HOW_TO_COMPLETE)
                 return Verdict(False, "no call of your code ends in an error", example, HOW_TO_MEND)
             return Verdict(False, prop.name, str(example), prop.hints)
     return Verdict(True)
