@@ -33,7 +33,7 @@ def allocator(objects: dict[str, Any], case: dict) -> dict:
     allocator is there all the while, and nothing is done to it."""
     try:
         allocator, other = (objects["BlockAllocator"](case["num_blocks"]) for _ in range(2))
-        records = list(allocator.blocks)
+        records = list(getattr(allocator, "blocks", ()))
     except Exception as error:
         return {"steps": failed(error)}
     steps = []
