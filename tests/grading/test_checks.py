@@ -295,7 +295,13 @@ def test_a_missing_name_inside_a_learners_own_method_is_an_error_of_theirs():
     assert "lambda self: self.nothing_of_that_kind" in explanation("03.1", WithoutLocate)
 
 
-LACKING = {"01.1": "reserve", "03.1": "__len__", "06.1": "blocks", "07.1": "get_all_free_blocks", "07.4": "get_new_blocks"}
+LACKING = {
+    "01.1": "reserve",
+    "03.1": "__len__",
+    "06.1": "blocks",
+    "07.1": "get_all_free_blocks",
+    "07.4": "get_new_blocks",
+}
 
 
 @pytest.mark.parametrize("name", LACKING)

@@ -1,6 +1,6 @@
 """Every block that changes hands loses its name, the found ones too."""
 # loses: 07.5
-# blames: 07.5 those that had a name and are handed out lose it
+# blamed 07.5: those that had a name and are handed out lose it
 
 # part 07.5
 hits = [1, 2]

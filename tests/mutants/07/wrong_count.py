@@ -1,6 +1,6 @@
 """remove forgets to count down, although popleft_n does."""
 # loses: 07.1
-# blames: 07.1 num_free_blocks is kept up
+# blamed 07.1: num_free_blocks is kept up
 
 # part 07.1
 class FreeQueue:

@@ -1,6 +1,6 @@
 """Writes the tokens one behind the other: 1, 11 and 11, 1 look the same."""
 # loses: 07.2
-# blames: 07.2 other tokens in a block, or in another order, make another name
+# blamed 07.2: other tokens in a block, or in another order, make another name
 
 # part 07.2
 def block_hashes(token_ids, block_size, salt=""):

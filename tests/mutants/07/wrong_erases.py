@@ -1,6 +1,6 @@
 """Takes the name away when a block is freed: nothing is ever found again."""
 # loses: 07.4
-# blames: 07.4 to free a block is not to erase it
+# blamed 07.4: to free a block is not to erase it
 
 # part 07.4
 class BlockPool:

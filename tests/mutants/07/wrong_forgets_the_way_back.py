@@ -1,6 +1,6 @@
 """remove mends the links in one direction only."""
 # loses: 07.1
-# blames: 07.1 every block in the queue knows both of its neighbours
+# blamed 07.1: every block in the queue knows both of its neighbours
 
 # part 07.1
 class FreeQueue:

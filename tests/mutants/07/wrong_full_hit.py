@@ -1,6 +1,6 @@
 """Takes all over where everything is in memory: nothing is left to be computed."""
 # loses: 07.3
-# blames: 07.3 the last token is never found
+# blamed 07.3: the last token is never found
 
 # part 07.3
 def longest_hit(names, num_tokens, block_size, find):

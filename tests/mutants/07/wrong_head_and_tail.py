@@ -1,6 +1,6 @@
 """With a name to the head, without one to the tail."""
 # loses: 07.4
-# blames: 07.4 freed blocks without a name go to the head, those with a name to the tail, each in the order given
+# blamed 07.4: freed blocks without a name go to the head, those with a name to the tail, each in the order given
 
 # part 07.4
 class BlockPool:

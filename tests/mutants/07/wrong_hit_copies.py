@@ -1,6 +1,6 @@
 """Fresh records in place of those in memory."""
 # loses: 07.3
-# blames: 07.3 longest_hit returns a list of blocks
+# blamed 07.3: longest_hit returns a list of blocks
 
 # part 07.3
 def longest_hit(names, num_tokens, block_size, find):

@@ -1,6 +1,6 @@
 """Takes the names out of the list."""
 # loses: 07.3
-# blames: 07.3 the list of names stays as it is
+# blamed 07.3: the list of names stays as it is
 
 # part 07.3
 def longest_hit(names, num_tokens, block_size, find):

@@ -1,6 +1,6 @@
 """Looks from the right and takes what it finds first."""
 # loses: 07.3
-# blames: 07.3 the blocks are the first ones of the prompt, without a gap
+# blamed 07.3: the blocks are the first ones of the prompt, without a gap
 
 # part 07.3
 def longest_hit(names, num_tokens, block_size, find):

@@ -1,6 +1,6 @@
 """Leaves out one block whenever all are there."""
 # loses: 07.3
-# blames: 07.3 nothing that could be used is left out
+# blamed 07.3: nothing that could be used is left out
 
 # part 07.3
 def longest_hit(names, num_tokens, block_size, find):

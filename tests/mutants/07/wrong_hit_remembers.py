@@ -1,6 +1,6 @@
 """Goes on with the list of the call before."""
 # loses: 07.3
-# blames: 07.3 longest_hit returns a list of blocks
+# blamed 07.3: longest_hit returns a list of blocks
 
 # part 07.3
 def longest_hit(names, num_tokens, block_size, find):

@@ -1,6 +1,6 @@
 """Never takes the last full block, even where tokens follow it."""
 # loses: 07.3
-# blames: 07.3 nothing that could be used is left out
+# blamed 07.3: nothing that could be used is left out
 
 # part 07.3
 def longest_hit(names, num_tokens, block_size, find):

@@ -1,6 +1,6 @@
 """Hands out blocks with a name first, and spares those without."""
 # loses: 07.5
-# blames: 07.5 new blocks come from the head of what is left of the queue
+# blamed 07.5: new blocks come from the head of what is left of the queue
 
 # part 07.5
 hits = [1, 2]

@@ -1,6 +1,6 @@
 """Names the last block too, full or not."""
 # loses: 07.2
-# blames: 07.2 every full block has a name, and no other one
+# blamed 07.2: every full block has a name, and no other one
 
 # part 07.2
 def block_hashes(token_ids, block_size, salt=""):

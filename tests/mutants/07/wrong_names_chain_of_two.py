@@ -1,6 +1,6 @@
 """The chain goes back one block only."""
 # loses: 07.2
-# blames: 07.2 equal blocks behind different beginnings have different names
+# blamed 07.2: equal blocks behind different beginnings have different names
 
 # part 07.2
 def block_hashes(token_ids, block_size, salt=""):

@@ -1,6 +1,6 @@
 """Takes the tokens out of the list."""
 # loses: 07.2
-# blames: 07.2 the list of tokens stays as it is
+# blamed 07.2: the list of tokens stays as it is
 
 # part 07.2
 def block_hashes(token_ids, block_size, salt=""):

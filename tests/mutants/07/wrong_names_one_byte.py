@@ -1,6 +1,6 @@
 """The first byte of the hash is enough."""
 # loses: 07.2
-# blames: 07.2 block_hashes returns a list of bytes, 8 or more for each name
+# blamed 07.2: block_hashes returns a list of bytes, 8 or more for each name
 
 # part 07.2
 def block_hashes(token_ids, block_size, salt=""):

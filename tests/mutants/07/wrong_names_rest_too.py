@@ -1,6 +1,6 @@
 """A name for the rest as well."""
 # loses: 07.2
-# blames: 07.2 every full block has a name, and no other one
+# blamed 07.2: every full block has a name, and no other one
 
 # part 07.2
 def block_hashes(token_ids, block_size, salt=""):

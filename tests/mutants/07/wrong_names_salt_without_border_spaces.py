@@ -1,6 +1,6 @@
 """The salt runs into the first token, and tokens are joined by spaces."""
 # loses: 07.2
-# blames: 07.2 different salts share no name
+# blamed 07.2: different salts share no name
 
 # part 07.2
 def block_hashes(token_ids, block_size, salt=""):

@@ -1,6 +1,6 @@
 """The tokens of a block, sorted."""
 # loses: 07.2
-# blames: 07.2 other tokens in a block, or in another order, make another name
+# blamed 07.2: other tokens in a block, or in another order, make another name
 
 # part 07.2
 def block_hashes(token_ids, block_size, salt=""):

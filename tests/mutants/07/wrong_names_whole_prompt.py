@@ -1,6 +1,6 @@
 """The whole prompt names every block."""
 # loses: 07.2
-# blames: 07.2 equal prefixes have equal names
+# blamed 07.2: equal prefixes have equal names
 
 # part 07.2
 def block_hashes(token_ids, block_size, salt=""):

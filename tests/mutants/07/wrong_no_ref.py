@@ -1,6 +1,6 @@
 """touch takes the block out of the queue, but counts no owner."""
 # loses: 07.4
-# blames: 07.4 touch makes one owner more
+# blamed 07.4: touch makes one owner more
 
 # part 07.4
 class BlockPool:

@@ -1,6 +1,6 @@
 """Counts the block in which the two prompts part as found."""
 # loses: 07.5
-# blames: 07.5 a hit is a whole block that both have in common
+# blamed 07.5: a hit is a whole block that both have in common
 
 # part 07.5
 hits = [1, 2, 3]

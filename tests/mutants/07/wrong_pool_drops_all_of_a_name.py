@@ -1,6 +1,6 @@
 """Forgets a name for all blocks that have it."""
 # loses: 07.4
-# blames: 07.4 a block loses its name when it is handed out
+# blamed 07.4: a block loses its name when it is handed out
 
 # part 07.4
 class BlockPool:

@@ -1,6 +1,6 @@
 """Takes the blocks out of the list that it is handed."""
 # loses: 07.4
-# blames: 07.4 touch and free_blocks take what they are given, and leave the list as it is
+# blamed 07.4: touch and free_blocks take what they are given, and leave the list as it is
 
 # part 07.4
 class BlockPool:

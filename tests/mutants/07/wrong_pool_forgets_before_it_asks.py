@@ -1,6 +1,6 @@
 """Names of the next blocks are gone even where there are too few."""
 # loses: 07.4
-# blames: 07.4 where there are too few blocks, ValueError is raised and nothing has changed
+# blamed 07.4: where there are too few blocks, ValueError is raised and nothing has changed
 
 # part 07.4
 class BlockPool:

@@ -1,6 +1,6 @@
 """A block without owners that has another one's name loses it."""
 # loses: 07.4
-# blames: 07.4 to free a block is not to erase it
+# blamed 07.4: to free a block is not to erase it
 
 # part 07.4
 class BlockPool:

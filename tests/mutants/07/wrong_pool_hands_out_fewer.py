@@ -1,6 +1,6 @@
 """Hands out what there is."""
 # loses: 07.4
-# blames: 07.4 where there are too few blocks, ValueError is raised and nothing has changed
+# blamed 07.4: where there are too few blocks, ValueError is raised and nothing has changed
 
 # part 07.4
 class BlockPool:

@@ -1,6 +1,6 @@
 """Blocks with a name come to the tail the other way round."""
 # loses: 07.4
-# blames: 07.4 freed blocks without a name go to the head, those with a name to the tail, each in the order given
+# blamed 07.4: freed blocks without a name go to the head, those with a name to the tail, each in the order given
 
 # part 07.4
 class BlockPool:

@@ -1,6 +1,6 @@
 """The same list is handed out every time."""
 # loses: 07.4
-# blames: 07.4 get_new_blocks takes the blocks at the head of the queue, these themselves
+# blamed 07.4: get_new_blocks takes the blocks at the head of the queue, these themselves
 
 # part 07.4
 class BlockPool:

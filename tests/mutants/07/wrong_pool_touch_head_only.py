@@ -1,6 +1,6 @@
 """Only the head is taken out of the queue."""
 # loses: 07.4
-# blames: 07.4 a block that nobody owned leaves the free queue when it is touched
+# blamed 07.4: a block that nobody owned leaves the free queue when it is touched
 
 # part 07.4
 class BlockPool:

@@ -1,6 +1,6 @@
 """A touched block has one owner."""
 # loses: 07.4
-# blames: 07.4 touch makes one owner more
+# blamed 07.4: touch makes one owner more
 
 # part 07.4
 class BlockPool:

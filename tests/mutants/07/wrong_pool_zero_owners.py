@@ -1,6 +1,6 @@
 """Who gets a block is not counted."""
 # loses: 07.4
-# blames: 07.4 each block that is handed out has one owner
+# blamed 07.4: each block that is handed out has one owner
 
 # part 07.4
 class BlockPool:

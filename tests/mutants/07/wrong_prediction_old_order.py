@@ -1,6 +1,6 @@
 """Hits in the order of the queue."""
 # loses: 07.5
-# blames: 07.5 the hits are the blocks that hold the start of A, in Z's order
+# blamed 07.5: the hits are the blocks that hold the start of A, in Z's order
 
 # part 07.5
 hits = [2, 1]

@@ -1,6 +1,6 @@
 """A block less than the tokens need."""
 # loses: 07.5
-# blames: 07.5 the rest of the prompt gets new blocks, as many as it needs
+# blamed 07.5: the rest of the prompt gets new blocks, as many as it needs
 
 # part 07.5
 hits = [1, 2]

@@ -1,6 +1,6 @@
 """Puts one block after the other at the head, which turns their order round."""
 # loses: 07.1
-# blames: 07.1 prepend_n puts blocks before the first one, in their order
+# blamed 07.1: prepend_n puts blocks before the first one, in their order
 
 # part 07.1
 class FreeQueue:

@@ -1,6 +1,6 @@
 """append_n puts blocks behind the first one's place when only one block waits."""
 # loses: 07.1
-# blames: 07.1 append_n puts blocks behind the last one, in their order
+# blamed 07.1: append_n puts blocks behind the last one, in their order
 
 # part 07.1
 class FreeQueue:

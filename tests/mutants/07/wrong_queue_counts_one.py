@@ -1,6 +1,6 @@
 """Counts one block for each call."""
 # loses: 07.1
-# blames: 07.1 num_free_blocks is kept up
+# blamed 07.1: num_free_blocks is kept up
 
 # part 07.1
 class FreeQueue:

@@ -1,6 +1,6 @@
 """Takes the blocks out of the list that it is handed."""
 # loses: 07.1
-# blames: 07.1 the lists that are handed in stay as they are
+# blamed 07.1: the lists that are handed in stay as they are
 
 # part 07.1
 class FreeQueue:

@@ -1,6 +1,6 @@
 """Blocks handed out keep their links."""
 # loses: 07.1
-# blames: 07.1 what cannot be done raises ValueError and changes nothing
+# blamed 07.1: what cannot be done raises ValueError and changes nothing
 
 # part 07.1
 class FreeQueue:

@@ -1,6 +1,6 @@
 """Keeps a list and makes it anew without the block: no comparison touches a block, and it is a walk all the same."""
 # loses: 07.1
-# blames: 07.1 remove looks at few blocks, however long the queue is
+# blamed 07.1: remove looks at few blocks, however long the queue is
 
 # part 07.1
 class FreeQueue:

@@ -1,6 +1,6 @@
 """Does not hand out the last block there is."""
 # loses: 07.1
-# blames: 07.1 popleft_n takes blocks from the head, in queue order
+# blamed 07.1: popleft_n takes blocks from the head, in queue order
 
 # part 07.1
 class FreeQueue:

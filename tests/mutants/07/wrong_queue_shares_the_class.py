@@ -1,6 +1,6 @@
 """One list for all queues, emptied by each new one."""
 # loses: 07.1
-# blames: 07.1 a queue has its blocks for itself
+# blamed 07.1: a queue has its blocks for itself
 
 # part 07.1
 class FreeQueue:

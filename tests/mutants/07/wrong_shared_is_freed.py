@@ -1,6 +1,6 @@
 """Puts a block back into the queue although somebody still holds it."""
 # loses: 07.4
-# blames: 07.4 free_blocks takes one owner away, and only what nobody owns any more becomes free
+# blamed 07.4: free_blocks takes one owner away, and only what nobody owns any more becomes free
 
 # part 07.4
 class BlockPool:

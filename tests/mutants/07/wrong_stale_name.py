@@ -1,6 +1,6 @@
 """A block that is handed out keeps its name."""
 # loses: 07.4
-# blames: 07.4 a block loses its name when it is handed out
+# blamed 07.4: a block loses its name when it is handed out
 
 # part 07.4
 class BlockPool:

@@ -1,6 +1,6 @@
 """touch leaves the block in the free queue: it will be handed out while it is read."""
 # loses: 07.4
-# blames: 07.4 a block that nobody owned leaves the free queue when it is touched
+# blamed 07.4: a block that nobody owned leaves the free queue when it is touched
 
 # part 07.4
 class BlockPool:

@@ -1,6 +1,6 @@
 """A plain list: right, but remove walks through it."""
 # loses: 07.1
-# blames: 07.1 remove looks at few blocks, however long the queue is
+# blamed 07.1: remove looks at few blocks, however long the queue is
 
 # part 07.1
 class FreeQueue:

@@ -1,6 +1,6 @@
 """Computes everything again, whatever can be found."""
 # loses: 08.1
-# blames: 08.1 what can be found is not computed again, and everything else is
+# blamed 08.1: what can be found is not computed again, and everything else is
 
 # part 08.1
 def swap_bytes(num_tokens, block_size, bytes_per_token):

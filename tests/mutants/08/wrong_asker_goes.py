@@ -1,6 +1,6 @@
 """The one who asks makes room itself."""
 # loses: 08.3
-# blames: 08.3 the victim is whoever was admitted last, as often as needed, and no oftener
+# blamed 08.3: the victim is whoever was admitted last, as often as needed, and no oftener
 
 # part 08.3
 def schedule_running(running, waiting, manager):

@@ -1,6 +1,6 @@
 """Sends victims to the end of the queue."""
 # loses: 08.3
-# blames: 08.3 victims wait at the head of the queue, before all who never ran
+# blamed 08.3: victims wait at the head of the queue, before all who never ran
 
 # part 08.3
 def schedule_running(running, waiting, manager):

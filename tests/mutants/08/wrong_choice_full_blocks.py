@@ -1,6 +1,6 @@
 """Full blocks only."""
 # loses: 08.2
-# blames: 08.2 the last block moves whole
+# blamed 08.2: the last block moves whole
 
 # part 08.2
 def swap_pays(num_tokens, sizes, machine):

@@ -1,6 +1,6 @@
 """Its own list of sizes."""
 # loses: 08.2
-# blames: 08.2 only sizes that were asked about are in it
+# blamed 08.2: only sizes that were asked about are in it
 
 # part 08.2
 def swap_pays(num_tokens, sizes, machine):

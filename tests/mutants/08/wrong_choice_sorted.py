@@ -1,6 +1,6 @@
 """In ascending order."""
 # loses: 08.2
-# blames: 08.2 they come in the order of sizes, each once
+# blamed 08.2: they come in the order of sizes, each once
 
 # part 08.2
 def swap_pays(num_tokens, sizes, machine):

@@ -1,6 +1,6 @@
 """Sorts the caller's list."""
 # loses: 08.2
-# blames: 08.2 sizes and machine stay as they are
+# blamed 08.2: sizes and machine stay as they are
 
 # part 08.2
 def swap_pays(num_tokens, sizes, machine):

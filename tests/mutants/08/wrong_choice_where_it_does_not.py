@@ -1,6 +1,6 @@
 """Where recomputing takes less."""
 # loses: 08.2
-# blames: 08.2 each block has its own price, twice
+# blamed 08.2: each block has its own price, twice
 
 # part 08.2
 def swap_pays(num_tokens, sizes, machine):

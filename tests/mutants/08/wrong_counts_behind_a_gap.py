@@ -1,6 +1,6 @@
 """Counts every block that is still there, also behind a missing one."""
 # loses: 08.1
-# blames: 08.1 a block behind a missing one does not help
+# blamed 08.1: a block behind a missing one does not help
 
 # part 08.1
 def swap_bytes(num_tokens, block_size, bytes_per_token):

@@ -1,6 +1,6 @@
 """Throws out whoever was admitted first."""
 # loses: 08.3
-# blames: 08.3 the victim is whoever was admitted last, as often as needed, and no oftener
+# blamed 08.3: the victim is whoever was admitted last, as often as needed, and no oftener
 
 # part 08.3
 def schedule_running(running, waiting, manager):

@@ -1,6 +1,6 @@
 """Carries the full blocks only, and thinks that F's two are one."""
 # loses: 08.4
-# blames: 08.4 a swap carries all blocks of a victim
+# blamed 08.4: a swap carries all blocks of a victim
 
 # part 08.4
 victims = ["F", "E"]

@@ -1,6 +1,6 @@
 """Carries only the slots that hold a token."""
 # loses: 08.2
-# blames: 08.2 the last block moves whole
+# blamed 08.2: the last block moves whole
 
 # part 08.2
 def swap_pays(num_tokens, sizes, machine):

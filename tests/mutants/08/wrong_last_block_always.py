@@ -1,6 +1,6 @@
 """Never finds the last full block, even where a partial one follows."""
 # loses: 08.1
-# blames: 08.1 what can be found is not computed again, and everything else is
+# blamed 08.1: what can be found is not computed again, and everything else is
 
 # part 08.1
 def swap_bytes(num_tokens, block_size, bytes_per_token):

@@ -1,6 +1,6 @@
 """Where all blocks are there, computes nothing."""
 # loses: 08.1
-# blames: 08.1 something is always computed
+# blamed 08.1: something is always computed
 
 # part 08.1
 def swap_bytes(num_tokens, block_size, bytes_per_token):

@@ -1,6 +1,6 @@
 """Asks for one token each, however many wait."""
 # loses: 08.3
-# blames: 08.3 everybody is asked for with all tokens that are not computed yet
+# blamed 08.3: everybody is asked for with all tokens that are not computed yet
 
 # part 08.3
 def schedule_running(running, waiting, manager):

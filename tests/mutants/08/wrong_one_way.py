@@ -1,6 +1,6 @@
 """Counts the way out and forgets the way back."""
 # loses: 08.1
-# blames: 08.1 a swap carries every block twice
+# blamed 08.1: a swap carries every block twice
 
 # part 08.1
 def swap_bytes(num_tokens, block_size, bytes_per_token):

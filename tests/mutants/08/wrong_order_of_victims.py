@@ -1,6 +1,6 @@
 """Names the victims in the order of admission."""
 # loses: 08.4
-# blames: 08.4 who was admitted last goes first
+# blamed 08.4: who was admitted last goes first
 
 # part 08.4
 victims = ["E", "F"]

@@ -1,6 +1,6 @@
 """A name in place of a list."""
 # loses: 08.4
-# blames: 08.4 victims and served are lists of names, again and carried lists of numbers
+# blamed 08.4: victims and served are lists of names, again and carried lists of numbers
 
 # part 08.4
 victims = "FE"

@@ -1,6 +1,6 @@
 """One victim is enough."""
 # loses: 08.4
-# blames: 08.4 as many make room as are needed, and no more
+# blamed 08.4: as many make room as are needed, and no more
 
 # part 08.4
 victims = ["F"]

@@ -1,6 +1,6 @@
 """Victims get their token, too."""
 # loses: 08.4
-# blames: 08.4 all who are left get their token computed
+# blamed 08.4: all who are left get their token computed
 
 # part 08.4
 victims = ["F", "E"]

@@ -1,6 +1,6 @@
 """Every token has ten bytes."""
 # loses: 08.1
-# blames: 08.1 a swap carries whole blocks, as many as the tokens lie in
+# blamed 08.1: a swap carries whole blocks, as many as the tokens lie in
 
 # part 08.1
 def swap_bytes(num_tokens, block_size, bytes_per_token):

@@ -1,6 +1,6 @@
 """Takes the flags out of the list."""
 # loses: 08.1
-# blames: 08.1 the list kept stays as it is
+# blamed 08.1: the list kept stays as it is
 
 # part 08.1
 def swap_bytes(num_tokens, block_size, bytes_per_token):

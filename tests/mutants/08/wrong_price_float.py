@@ -1,6 +1,6 @@
 """A number with a point."""
 # loses: 08.1
-# blames: 08.1 both give a whole number
+# blamed 08.1: both give a whole number
 
 # part 08.1
 def swap_bytes(num_tokens, block_size, bytes_per_token):

@@ -1,6 +1,6 @@
 """A block more than the tokens need, where they fill their last one."""
 # loses: 08.1
-# blames: 08.1 a swap carries whole blocks, as many as the tokens lie in
+# blamed 08.1: a swap carries whole blocks, as many as the tokens lie in
 
 # part 08.1
 def swap_bytes(num_tokens, block_size, bytes_per_token):

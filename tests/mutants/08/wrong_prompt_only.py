@@ -1,6 +1,6 @@
 """Computes only the prompt again."""
 # loses: 08.4
-# blames: 08.4 a victim comes back with all its tokens as prompt
+# blamed 08.4: a victim comes back with all its tokens as prompt
 
 # part 08.4
 victims = ["F", "E"]

@@ -1,6 +1,6 @@
 """Forgets the last block that is not full."""
 # loses: 08.1
-# blames: 08.1 a swap carries whole blocks, as many as the tokens lie in
+# blamed 08.1: a swap carries whole blocks, as many as the tokens lie in
 
 # part 08.1
 def swap_bytes(num_tokens, block_size, bytes_per_token):

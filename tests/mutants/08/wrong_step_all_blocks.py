@@ -1,6 +1,6 @@
 """Beside each request all of its blocks."""
 # loses: 08.3
-# blames: 08.3 beside each request stand the blocks that allocate_slots gave for it
+# blamed 08.3: beside each request stand the blocks that allocate_slots gave for it
 
 # part 08.3
 def schedule_running(running, waiting, manager):

@@ -1,6 +1,6 @@
 """What was generated is dropped."""
 # loses: 08.3
-# blames: 08.3 the tokens themselves are kept
+# blamed 08.3: the tokens themselves are kept
 
 # part 08.3
 def schedule_running(running, waiting, manager):

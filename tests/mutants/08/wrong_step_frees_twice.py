@@ -1,6 +1,6 @@
 """Gives a victim's blocks back twice."""
 # loses: 08.3
-# blames: 08.3 no call of your code ends in an error
+# blamed 08.3: no call of your code ends in an error
 
 # part 08.3
 def schedule_running(running, waiting, manager):

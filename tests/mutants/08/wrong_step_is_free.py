@@ -1,6 +1,6 @@
 """Forgets what a step takes however short it is."""
 # loses: 08.2
-# blames: 08.2 no size is left out
+# blamed 08.2: no size is left out
 
 # part 08.2
 def swap_pays(num_tokens, sizes, machine):

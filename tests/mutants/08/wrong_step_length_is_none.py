@@ -1,6 +1,6 @@
 """No new blocks, no room."""
 # loses: 08.3
-# blames: 08.3 an empty list of new blocks is room, too: only None means that there is none
+# blamed 08.3: an empty list of new blocks is room, too: only None means that there is none
 
 # part 08.3
 def schedule_running(running, waiting, manager):

@@ -1,6 +1,6 @@
 """Works on copies of running and waiting."""
 # loses: 08.3
-# blames: 08.3 a victim leaves running, the very list that was handed in
+# blamed 08.3: a victim leaves running, the very list that was handed in
 
 # part 08.3
 def schedule_running(running, waiting, manager):

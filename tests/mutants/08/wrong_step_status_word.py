@@ -1,6 +1,6 @@
 """Another word for it."""
 # loses: 08.3
-# blames: 08.3 a victim has the status "preempted", and counts it
+# blamed 08.3: a victim has the status "preempted", and counts it
 
 # part 08.3
 def schedule_running(running, waiting, manager):

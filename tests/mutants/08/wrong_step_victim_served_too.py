@@ -1,6 +1,6 @@
 """The victim stands among those served."""
 # loses: 08.3
-# blames: 08.3 everybody who is left gets its tokens, in order
+# blamed 08.3: everybody who is left gets its tokens, in order
 
 # part 08.3
 def schedule_running(running, waiting, manager):

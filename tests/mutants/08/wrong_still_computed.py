@@ -1,6 +1,6 @@
 """Leaves num_computed_tokens as it was."""
 # loses: 08.3
-# blames: 08.3 a victim has nothing computed any more, and nobody else loses anything
+# blamed 08.3: a victim has nothing computed any more, and nobody else loses anything
 
 # part 08.3
 def schedule_running(running, waiting, manager):

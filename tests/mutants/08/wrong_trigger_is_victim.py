@@ -1,6 +1,6 @@
 """Whoever asks for a block goes."""
 # loses: 08.4
-# blames: 08.4 who was admitted last goes first
+# blamed 08.4: who was admitted last goes first
 
 # part 08.4
 victims = ["B", "D"]

@@ -1,6 +1,6 @@
 """Forgets the token that was sampled and not written."""
 # loses: 08.4
-# blames: 08.4 a victim comes back with all its tokens as prompt
+# blamed 08.4: a victim comes back with all its tokens as prompt
 
 # part 08.4
 victims = ["F", "E"]

@@ -1,6 +1,6 @@
 """Chooses the highest utilization without a look."""
 # loses: 09.2
-# blames: 09.2 the engine comes up with the setting that you choose
+# blamed 09.2: the engine comes up with the setting that you choose
 
 # part 09.2
 def choose(utilizations, limits, target, run):

@@ -1,6 +1,6 @@
 """The pair the other way round."""
 # loses: 09.2
-# blames: 09.2 choose returns one of the utilizations with one of the limits, or None
+# blamed 09.2: choose returns one of the utilizations with one of the limits, or None
 
 # part 09.2
 def choose(utilizations, limits, target, run):

@@ -1,6 +1,6 @@
 """One wider than the target asks."""
 # loses: 09.2
-# blames: 09.2 no other setting that meets the target has fewer preemptions
+# blamed 09.2: no other setting that meets the target has fewer preemptions
 
 # part 09.2
 def choose(utilizations, limits, target, run):

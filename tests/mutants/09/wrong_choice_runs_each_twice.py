@@ -1,6 +1,6 @@
 """Runs every setting twice, to be sure."""
 # loses: 09.2
-# blames: 09.2 there are no more runs than utilizations and limits together
+# blamed 09.2: there are no more runs than utilizations and limits together
 
 # part 09.2
 def choose(utilizations, limits, target, run):

@@ -1,6 +1,6 @@
 """Wants no preemption at all."""
 # loses: 09.2
-# blames: 09.2 the setting meets the target, and None means that no setting does
+# blamed 09.2: the setting meets the target, and None means that no setting does
 
 # part 09.2
 def choose(utilizations, limits, target, run):

@@ -1,6 +1,6 @@
 """Whole blocks, but as a float."""
 # loses: 09.1
-# blames: 09.1 pool_blocks returns a plain int, "out of memory" or "no room"
+# blamed 09.1: pool_blocks returns a plain int, "out of memory" or "no room"
 
 # part 09.1
 def pool_blocks(card, free, utilization, weights, activations, other, block):

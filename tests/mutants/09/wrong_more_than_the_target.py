@@ -1,7 +1,7 @@
 """Asks for more than the target; and the common beginning counts for each request."""
 # loses: 09.2 09.3
-# blames: 09.2 the setting meets the target, and None means that no setting does
-# blames: 09.3 requests come in by their order, as long as the door is open and there are blocks for their prompt
+# blamed 09.2: the setting meets the target, and None means that no setting does
+# blamed 09.3: requests come in by their order, as long as the door is open and there are blocks for their prompt
 
 # part 09.2
 def choose(utilizations, limits, target, run):

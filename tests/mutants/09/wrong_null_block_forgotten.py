@@ -1,7 +1,7 @@
 """One block is room enough; and stops at the first engine that does not come up."""
 # loses: 09.1 09.2
-# blames: 09.1 there is room when the null block and at least one more fit, and only then
-# blames: 09.2 the setting meets the target, and None means that no setting does
+# blamed 09.1: there is room when the null block and at least one more fit, and only then
+# blamed 09.2: the setting meets the target, and None means that no setting does
 
 # part 09.1
 def pool_blocks(card, free, utilization, weights, activations, other, block):

@@ -1,6 +1,6 @@
 """Exactly as much as is free is too much."""
 # loses: 09.1
-# blames: 09.1 the engine does not come up when it asks for more than is free, and only then is out of memory
+# blamed 09.1: the engine does not come up when it asks for more than is free, and only then is out of memory
 
 # part 09.1
 def pool_blocks(card, free, utilization, weights, activations, other, block):

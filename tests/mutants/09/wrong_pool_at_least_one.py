@@ -1,6 +1,6 @@
 """One block is room enough."""
 # loses: 09.1
-# blames: 09.1 there is room when the null block and at least one more fit, and only then
+# blamed 09.1: there is room when the null block and at least one more fit, and only then
 
 # part 09.1
 def pool_blocks(card, free, utilization, weights, activations, other, block):

@@ -1,6 +1,6 @@
 """Forgets the activations."""
 # loses: 09.1
-# blames: 09.1 the pool is what is left over, in whole blocks
+# blamed 09.1: the pool is what is left over, in whole blocks
 
 # part 09.1
 def pool_blocks(card, free, utilization, weights, activations, other, block):

@@ -1,6 +1,6 @@
 """A prefix is paid for by everybody."""
 # loses: 09.3
-# blames: 09.3 requests come in by their order, as long as the door is open and there are blocks for their prompt
+# blamed 09.3: requests come in by their order, as long as the door is open and there are blocks for their prompt
 
 # part 09.3
 running = [3, 2, 5, 3]

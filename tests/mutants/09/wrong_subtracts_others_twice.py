@@ -1,6 +1,6 @@
 """Takes what other programs hold off the pool as well."""
 # loses: 09.1
-# blames: 09.1 the pool is what is left over, in whole blocks
+# blamed 09.1: the pool is what is left over, in whole blocks
 
 # part 09.1
 def pool_blocks(card, free, utilization, weights, activations, other, block):

@@ -1,6 +1,6 @@
 """The best of all pairs, but at the price of as many runs."""
 # loses: 09.2
-# blames: 09.2 there are no more runs than utilizations and limits together
+# blamed 09.2: there are no more runs than utilizations and limits together
 
 # part 09.2
 def choose(utilizations, limits, target, run):

@@ -1,7 +1,7 @@
 """Meets the target with the highest limit; and predicts that more memory never throws anybody out."""
 # loses: 09.2 09.3
-# blames: 09.2 no other setting that meets the target has fewer preemptions
-# blames: 09.3 somebody is thrown out when a request needs its next block and none is free
+# blamed 09.2: no other setting that meets the target has fewer preemptions
+# blamed 09.3: somebody is thrown out when a request needs its next block and none is free
 
 # part 09.2
 def choose(utilizations, limits, target, run):

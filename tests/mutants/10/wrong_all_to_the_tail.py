@@ -1,6 +1,6 @@
 """Every freed block waits behind all others."""
 # loses: 10.3
-# blames: 10.3 what has no hash is handed out next, what has one as late as possible
+# blamed 10.3: what has no hash is handed out next, what has one as late as possible
 
 # part 10.3
 def after_free(queue, table, ref_cnt, hashed):

@@ -1,6 +1,6 @@
 """The letters as they stand."""
 # loses: 10.2
-# blames: 10.2 the scheduler decides first, and takes in what was sampled when all that it decided is done
+# blamed 10.2: the scheduler decides first, and takes in what was sampled when all that it decided is done
 
 # part 10.2
 order = list("abcdefghijklm")

@@ -1,6 +1,6 @@
 """A letter is missing."""
 # loses: 10.2
-# blames: 10.2 order is a list of all letters, each once
+# blamed 10.2: order is a list of all letters, each once
 
 # part 10.2
 order = list("kbaighcljdme")

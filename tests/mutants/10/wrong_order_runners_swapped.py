@@ -1,6 +1,6 @@
 """The other one of the two that run first."""
 # loses: 10.2
-# blames: 10.2 who runs is served before who waits, each in the order of the list
+# blamed 10.2: who runs is served before who waits, each in the order of the list
 
 # part 10.2
 order = list("kabighcljdmef")

@@ -1,6 +1,6 @@
 """Hits are new blocks, too."""
 # loses: 10.3
-# blames: 10.3 as many new blocks are taken as are asked for, beside the hits
+# blamed 10.3: as many new blocks are taken as are asked for, beside the hits
 
 # part 10.3
 def after_free(queue, table, ref_cnt, hashed):

@@ -1,6 +1,6 @@
 """Only what is given back."""
 # loses: 10.3
-# blames: 10.3 what was free before is free still
+# blamed 10.3: what was free before is free still
 
 # part 10.3
 def after_free(queue, table, ref_cnt, hashed):

@@ -1,6 +1,6 @@
 """The ends swapped."""
 # loses: 10.3
-# blames: 10.3 what has no hash is handed out next, what has one as late as possible
+# blamed 10.3: what has no hash is handed out next, what has one as late as possible
 
 # part 10.3
 def after_free(queue, table, ref_cnt, hashed):

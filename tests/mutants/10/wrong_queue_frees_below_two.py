@@ -1,6 +1,6 @@
 """Whoever has two owners or fewer goes."""
 # loses: 10.3
-# blames: 10.3 a block becomes free when its last owner gives it back
+# blamed 10.3: a block becomes free when its last owner gives it back
 
 # part 10.3
 def after_free(queue, table, ref_cnt, hashed):

@@ -1,6 +1,6 @@
 """New blocks from the tail."""
 # loses: 10.3
-# blames: 10.3 new blocks are taken from the head
+# blamed 10.3: new blocks are taken from the head
 
 # part 10.3
 def after_free(queue, table, ref_cnt, hashed):

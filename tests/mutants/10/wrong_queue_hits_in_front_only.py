@@ -1,6 +1,6 @@
 """A hit leaves only where it stands in front."""
 # loses: 10.3
-# blames: 10.3 hits leave the queue from wherever they stand
+# blamed 10.3: hits leave the queue from wherever they stand
 
 # part 10.3
 def after_free(queue, table, ref_cnt, hashed):

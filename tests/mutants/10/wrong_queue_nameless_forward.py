@@ -1,6 +1,6 @@
 """Those without a hash in the order of the table."""
 # loses: 10.3
-# blames: 10.3 the table is given back from its end
+# blamed 10.3: the table is given back from its end
 
 # part 10.3
 def after_free(queue, table, ref_cnt, hashed):

@@ -1,6 +1,6 @@
 """The last call's blocks are the table."""
 # loses: 10.1
-# blames: 10.1 in a table are the blocks that the pool gave out or shared for its request, while it holds them
+# blamed 10.1: in a table are the blocks that the pool gave out or shared for its request, while it holds them
 
 # part 10.1
 def tables(calls):

@@ -1,6 +1,6 @@
 """Nobody gives anything back."""
 # loses: 10.1
-# blames: 10.1 whoever holds blocks after the last call has a table, and nobody else
+# blamed 10.1: whoever holds blocks after the last call has a table, and nobody else
 
 # part 10.1
 def tables(calls):

@@ -1,6 +1,6 @@
 """New blocks stand before the others."""
 # loses: 10.1
-# blames: 10.1 a table's blocks stand in the order in which the request got them
+# blamed 10.1: a table's blocks stand in the order in which the request got them
 
 # part 10.1
 def tables(calls):

@@ -1,6 +1,6 @@
 """Block numbers in a string."""
 # loses: 10.1
-# blames: 10.1 tables returns a dict from request to its list of blocks
+# blamed 10.1: tables returns a dict from request to its list of blocks
 
 # part 10.1
 def tables(calls):

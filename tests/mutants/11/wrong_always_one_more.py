@@ -1,7 +1,7 @@
 """A block more than is needed where a request ends with a block; and takes the first of equals."""
 # loses: 11.1 11.2
-# blames: 11.1 every request has one entry for each block that it holds, the last one too
-# blames: 11.2 of equally good sizes it is the largest
+# blamed 11.1: every request has one entry for each block that it holds, the last one too
+# blamed 11.2: of equally good sizes it is the largest
 
 # part 11.1
 def costs(lengths, block_size, common):

@@ -1,6 +1,6 @@
 """The first table decides."""
 # loses: 11.2
-# blames: 11.2 no request's table is longer than max_entries
+# blamed 11.2: no request's table is longer than max_entries
 
 # part 11.2
 def best_block_size(sizes, lengths, num_slots, max_entries):

@@ -1,6 +1,6 @@
 """As many entries as allowed are too many."""
 # loses: 11.2
-# blames: 11.2 best_block_size returns one of the sizes
+# blamed 11.2: best_block_size returns one of the sizes
 
 # part 11.2
 def best_block_size(sizes, lengths, num_slots, max_entries):

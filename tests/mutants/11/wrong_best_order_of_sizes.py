@@ -1,6 +1,6 @@
 """The last of equals in the list."""
 # loses: 11.2
-# blames: 11.2 of equally good sizes it is the largest
+# blamed 11.2: of equally good sizes it is the largest
 
 # part 11.2
 def best_block_size(sizes, lengths, num_slots, max_entries):

@@ -1,6 +1,6 @@
 """Counts slots."""
 # loses: 11.2
-# blames: 11.2 with no other allowed size do more requests fit
+# blamed 11.2: with no other allowed size do more requests fit
 
 # part 11.2
 def best_block_size(sizes, lengths, num_slots, max_entries):

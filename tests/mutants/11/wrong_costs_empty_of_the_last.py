@@ -1,6 +1,6 @@
 """Only the last request's empty slots."""
 # loses: 11.1
-# blames: 11.1 a slot is empty when it is held and has no token
+# blamed 11.1: a slot is empty when it is held and has no token
 
 # part 11.1
 def costs(lengths, block_size, common):

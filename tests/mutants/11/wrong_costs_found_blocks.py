@@ -1,6 +1,6 @@
 """Blocks, not tokens."""
 # loses: 11.1
-# blames: 11.1 of a common beginning only whole blocks can be found
+# blamed 11.1: of a common beginning only whole blocks can be found
 
 # part 11.1
 def costs(lengths, block_size, common):

@@ -1,6 +1,6 @@
 """The common blocks are held once."""
 # loses: 11.1
-# blames: 11.1 every request has one entry for each block that it holds, the last one too
+# blamed 11.1: every request has one entry for each block that it holds, the last one too
 
 # part 11.1
 def costs(lengths, block_size, common):

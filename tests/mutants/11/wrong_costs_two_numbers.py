@@ -1,6 +1,6 @@
 """Two numbers."""
 # loses: 11.1
-# blames: 11.1 costs returns three plain ints
+# blamed 11.1: costs returns three plain ints
 
 # part 11.1
 def costs(lengths, block_size, common):

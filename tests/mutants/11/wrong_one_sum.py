@@ -1,6 +1,6 @@
 """Adds the lengths up before it rounds: as if requests shared their last blocks."""
 # loses: 11.1
-# blames: 11.1 every request has one entry for each block that it holds, the last one too
+# blamed 11.1: every request has one entry for each block that it holds, the last one too
 
 # part 11.1
 def costs(lengths, block_size, common):

@@ -1,6 +1,6 @@
 """One number for all."""
 # loses: 11.3
-# blames: 11.3 both are lists with one number for each block size
+# blamed 11.3: both are lists with one number for each block size
 
 # part 11.3
 running = 7

@@ -1,7 +1,7 @@
 """Finds the whole common beginning, and chooses by slots instead of blocks."""
 # loses: 11.1 11.2
-# blames: 11.1 of a common beginning only whole blocks can be found
-# blames: 11.2 with no other allowed size do more requests fit
+# blamed 11.1: of a common beginning only whole blocks can be found
+# blamed 11.2: with no other allowed size do more requests fit
 
 # part 11.1
 def costs(lengths, block_size, common):

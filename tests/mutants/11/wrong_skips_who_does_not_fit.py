@@ -1,7 +1,7 @@
 """Lets later, shorter requests overtake one that does not fit."""
 # loses: 11.2 11.3
-# blames: 11.2 with no other allowed size do more requests fit
-# blames: 11.3 requests come in by their order, as long as there are blocks for their prompt
+# blamed 11.2: with no other allowed size do more requests fit
+# blamed 11.3: requests come in by their order, as long as there are blocks for their prompt
 
 # part 11.2
 def best_block_size(sizes, lengths, num_slots, max_entries):

@@ -1,6 +1,6 @@
 """Block 0 is neither free nor in a table."""
 # loses: 12.1
-# blames: 12.1 a block with nothing wrong is not accused
+# blamed 12.1: a block with nothing wrong is not accused
 
 # part 12.1
 def wrong_blocks(state):

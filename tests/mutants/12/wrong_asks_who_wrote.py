@@ -1,6 +1,6 @@
 """Takes every block that another request wrote for a fault."""
 # loses: 12.2
-# blames: 12.2 who reads its own tokens is not accused
+# blamed 12.2: who reads its own tokens is not accused
 
 # part 12.2
 def misreads(state):

@@ -1,6 +1,6 @@
 """Takes the blocks out of the free queue."""
 # loses: 12.1
-# blames: 12.1 the state stays as it is
+# blamed 12.1: the state stays as it is
 
 # part 12.1
 def wrong_blocks(state):

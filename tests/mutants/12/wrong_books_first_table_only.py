@@ -1,6 +1,6 @@
 """Looks at the idle ones until the first."""
 # loses: 12.1
-# blames: 12.1 a block held by a request that does not run is found
+# blamed 12.1: a block held by a request that does not run is found
 
 # part 12.1
 def wrong_blocks(state):

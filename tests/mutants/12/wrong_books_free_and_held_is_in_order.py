@@ -1,6 +1,6 @@
 """A block may be free and held."""
 # loses: 12.1
-# blames: 12.1 a block that is free and in a table is found
+# blamed 12.1: a block that is free and in a table is found
 
 # part 12.1
 def wrong_blocks(state):

@@ -1,6 +1,6 @@
 """A block may be nowhere."""
 # loses: 12.1
-# blames: 12.1 a block that is nowhere is found
+# blamed 12.1: a block that is nowhere is found
 
 # part 12.1
 def wrong_blocks(state):

@@ -1,6 +1,6 @@
 """Says whether, not which."""
 # loses: 12.1
-# blames: 12.1 wrong_blocks returns a list of block numbers
+# blamed 12.1: wrong_blocks returns a list of block numbers
 
 # part 12.1
 def wrong_blocks(state):

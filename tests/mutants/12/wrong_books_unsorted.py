@@ -1,6 +1,6 @@
 """In the order in which they are found."""
 # loses: 12.1
-# blames: 12.1 each block once, in ascending order
+# blamed 12.1: each block once, in ascending order
 
 # part 12.1
 def wrong_blocks(state):

@@ -1,6 +1,6 @@
 """The first misread of each request."""
 # loses: 12.2
-# blames: 12.2 whoever reads something else than its own tokens, each at its own position, is found
+# blamed 12.2: whoever reads something else than its own tokens, each at its own position, is found
 
 # part 12.2
 def misreads(state):

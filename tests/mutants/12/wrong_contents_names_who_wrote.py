@@ -1,6 +1,6 @@
 """A name is false where several wrote."""
 # loses: 12.2
-# blames: 12.2 a block that holds what its name says is not accused
+# blamed 12.2: a block that holds what its name says is not accused
 
 # part 12.2
 def misreads(state):

@@ -1,6 +1,6 @@
 """As far as both go."""
 # loses: 12.2
-# blames: 12.2 a block that does not hold what its name says is found
+# blamed 12.2: a block that does not hold what its name says is found
 
 # part 12.2
 def misreads(state):

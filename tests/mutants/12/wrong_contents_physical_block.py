@@ -1,6 +1,6 @@
 """Gives the physical block."""
 # loses: 12.2
-# blames: 12.2 who reads its own tokens is not accused
+# blamed 12.2: who reads its own tokens is not accused
 
 # part 12.2
 def misreads(state):

@@ -1,6 +1,6 @@
 """Empties the slots that it has seen."""
 # loses: 12.2
-# blames: 12.2 the state stays as it is
+# blamed 12.2: the state stays as it is
 
 # part 12.2
 def misreads(state):

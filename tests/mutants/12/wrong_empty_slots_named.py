@@ -1,6 +1,6 @@
 """Compares only the slots that are written: a block that is half full may have a name."""
 # loses: 12.2
-# blames: 12.2 no call of your code ends in an error
+# blamed 12.2: no call of your code ends in an error
 
 # part 12.2
 def misreads(state):

@@ -1,6 +1,6 @@
 """A name may always be forgotten."""
 # loses: 12.3
-# blames: 12.3 a name that is forgotten before those behind it raises an alarm
+# blamed 12.3: a name that is forgotten before those behind it raises an alarm
 
 # part 12.3
 def suspicious(state, event):

@@ -1,6 +1,6 @@
 """A found block without a name is not looked at."""
 # loses: 12.3
-# blames: 12.3 a lookup that finds what is not there raises an alarm
+# blamed 12.3: a lookup that finds what is not there raises an alarm
 
 # part 12.3
 def suspicious(state, event):

@@ -1,6 +1,6 @@
 """One may write the same token again."""
 # loses: 12.3
-# blames: 12.3 a write to another place than the table's, or onto a token, raises an alarm
+# blamed 12.3: a write to another place than the table's, or onto a token, raises an alarm
 
 # part 12.3
 def suspicious(state, event):

@@ -1,6 +1,6 @@
 """Looks at the slot as if it were written already."""
 # loses: 12.3
-# blames: 12.3 an event that breaks no rule raises no alarm
+# blamed 12.3: an event that breaks no rule raises no alarm
 
 # part 12.3
 def suspicious(state, event):

@@ -1,6 +1,6 @@
 """Asks only whether somebody holds the block, and not how many."""
 # loses: 12.1
-# blames: 12.1 a block whose ref_cnt is not the number of table entries that name it is found
+# blamed 12.1: a block whose ref_cnt is not the number of table entries that name it is found
 
 # part 12.1
 def wrong_blocks(state):

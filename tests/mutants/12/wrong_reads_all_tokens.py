@@ -1,6 +1,6 @@
 """Looks at tokens that are not computed yet, and takes their empty slots for a fault."""
 # loses: 12.2
-# blames: 12.2 who reads its own tokens is not accused
+# blamed 12.2: who reads its own tokens is not accused
 
 # part 12.2
 def misreads(state):

@@ -1,6 +1,6 @@
 """Takes each write into a shared block for a fault, and no other: V1 shares blocks in the step that fills them."""
 # loses: 12.3
-# blames: 12.3 an event that breaks no rule raises no alarm
+# blamed 12.3: an event that breaks no rule raises no alarm
 
 # part 12.3
 def suspicious(state, event):
