@@ -45,8 +45,9 @@ import inspect
 def seven():
     return 7
 class Eight:
-    eight = 8
-assert "return 7" in inspect.getsource(seven) and "eight = 8" in inspect.getsource(Eight)
+    def eight(self):
+        return 8
+assert "return 7" in inspect.getsource(seven) and "return 8" in inspect.getsource(Eight.eight)  # as in a kernel
 new_blocks = [None, None, 5, None, None, None, 10]"""
     result = grade(submission({"03.4": cell}), with_nbval=False)
     assert result.earned == 10, result.checks
