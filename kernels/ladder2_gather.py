@@ -6,7 +6,7 @@ One program a token. It translates its position as a processor translates an add
     physical_block_offset = position % BLOCK_SIZE
 
 and copies HEAD_SIZE numbers from there. Its result is the request's K in order, as if it had never been cut into
-blocks. (Attention never makes this copy: from the next step on, each number is used where it lies.)
+blocks. (The attention kernels do without this copy: from the next step on, each number is used where it lies.)
 """
 
 import torch

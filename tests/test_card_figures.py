@@ -66,3 +66,12 @@ def test_the_call_of_vllm_in_chapter_09_has_the_four_knobs_with_their_defaults()
     text = written("09")
     assert all(f"\n* `{name}`: " in text for name in FOUR), "a sentence for each knob"
     LLM("tiny-random", device="cpu", num_gpu_blocks_override=2, **defaults)  # the names are ours, too
+
+
+def test_the_course_on_one_page_gives_the_same_call():
+    calls = [
+        re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+        for text in (written("09"), (ROOT / "docs" / "one-page.md").read_text())
+    ]
+    assert [len(one) for one in calls] == [1, 1]
+    assert ast.dump(ast.parse(calls[0][0])) == ast.dump(ast.parse(calls[1][0]))

@@ -6,8 +6,9 @@ blocks it caches (``BlockStored``), which hashes it drops (``BlockRemoved``) and
 (``AllBlocksCleared``). Routers use this to send a prompt where its prefix is already in memory.
 
 What the stream carries: hashes, each with its parent's, and the tokens of each block. What it does not: block ids,
-tables, reference counts, the free queue. And a removal is told when the block is handed out again, not when it is
-freed. So what can be rebuilt here is the *tree of cached prefixes*, and nothing else of that server's memory.
+tables, reference counts, the free queue. And a removal is told when the block is handed out again (or loses its hash
+in a rarer way), not when it is freed. So what can be rebuilt here is the *tree of cached prefixes*, and nothing else of
+that server's memory.
 
 Needs msgspec and pyzmq: ``pip install "pagedlab[attach]"``.
 """

@@ -5,8 +5,9 @@ One tensor holds every block of every layer:
     [layers, 2 (K, V), blocks, block size, KV heads, head size]
 
 The last five axes, read from the right, are the layout that vLLM calls **NHD** (token, head, dim): one token's K for
-all heads is one run of memory, one block is `block size` such runs one after the other. vLLM's other layout, **HND**
-(head, token, dim), puts all tokens of one head together; FlashInfer's newest kernels for Blackwell like that one.
+all heads is one run of memory, one block is `block size` such runs one after the other. Of its other layouts, **HND**
+(head, token, dim) puts a block's tokens of one head together; FlashInfer on Blackwell data-centre cards and vLLM's CPU
+back end want that one.
 
 We choose NHD, for two readers that see the same bytes:
 

@@ -1,4 +1,4 @@
-"""The engine's knobs, with vLLM's names and the defaults of its v0.32.0 ``LLM`` class."""
+"""The engine's knobs, with vLLM's names and the defaults that its v0.32.0 ``LLM`` class has on a card under 70 GiB."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """From logits to a token.
 
 Randomness belongs to a request: its seed and the token's position decide the draw, and nothing else does. So a run
-can be replayed, branched and undone, and a request gives the same answer alone, in a batch, and after a preemption.
+can be replayed, branched and undone, and a request gives the same answer alone, in a batch, and after a preemption, as
+far as rounding lets it (in 16 bits it sometimes does not: chapter 08).
 """
 
 from __future__ import annotations

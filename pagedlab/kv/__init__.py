@@ -97,8 +97,8 @@ either: B finds them in the middle of the queue, and computes only its last 2 to
 >>> manager.get_block_ids("B"), free()
 ([1, 2, 5], [3])
 
-**Evict.** A name is lost when its block is handed out again, not before. D takes block 3, where A's tokens 8 to 11
-lie:
+**Evict.** A name is lost when its block is handed out again, not when it was given back. D takes block 3, where A's
+tokens 8 to 11 lie:
 
 >>> manager.block_pool.get_cached_block(a.block_hashes[2])
 KVCacheBlock(#3, ref_cnt=0, cached=True)

@@ -10,7 +10,7 @@ the block too, it takes a new block, has the old one's bytes copied there (**cop
 the new one (**retarget**); then it writes. The others see nothing of it. The last one that is left with the old block
 finds ``ref_cnt`` 1 and writes in place: of n sequences that share a tail, n - 1 copy.
 
-A full block is never written again, and so never copied: at most one block of each sequence is.
+A full block is never written again, and so never copied: each fork leads to the copy of one block at most.
 
 These are the rules only, on plain tables; ``paper.py`` keeps the tables, and the engine moves the bytes.
 

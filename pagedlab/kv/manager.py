@@ -36,7 +36,7 @@ class KVCacheManager:
     is copied.
 
     Source: vLLM ``v1/core/kv_cache_manager.py``, class ``KVCacheManager`` (there spread over a coordinator and one
-    manager for each kind of attention; here for full attention alone)."""
+    manager for each group of layers; here one group, with full attention)."""
 
     def __init__(self, block_pool: BlockPool, block_size: int, max_model_len: int, enable_caching: bool = True) -> None:
         if block_size < 1 or max_model_len < 1:

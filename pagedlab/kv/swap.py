@@ -4,13 +4,14 @@
 of its K and V for each token, so it moves whole: all blocks or none; and the sequences of one request move together,
 since they share blocks. A shared block moves once, and is shared again where it arrives.
 
-**Recomputation** throws the bytes away. The tokens are known, so one prefill over them makes the same K and V again.
-Nothing is stored meanwhile, and a prefill does many tokens at once, so it is cheaper than the decoding was.
+**Recomputation** throws the bytes away. The tokens are known, so one prefill over them makes the same K and V again,
+up to rounding. Nothing is stored meanwhile, and a prefill does many tokens at once, so it is cheaper than the decoding
+was.
 
-Which costs less is a matter of two figures of the machine: how fast bytes move between device and CPU, and how fast a
-prefill runs. Swapping costs bytes (twice: out and in), and something for each block that is moved, so small blocks hurt
-it; recomputation does not care about blocks. :class:`SwapCost` and :class:`RecomputeCost` say it in seconds; ``pagedlab
-bench preemption`` measures their constants, and how well they predict.
+Which costs less is above all a matter of two figures of the machine: how fast bytes move between device and CPU, and
+how fast a prefill runs. Swapping costs bytes (twice: out and in), and something for each block that is moved, so small
+blocks hurt it; recomputation does not care about blocks. :class:`SwapCost` and :class:`RecomputeCost` say it in
+seconds; ``pagedlab bench preemption`` measures their constants, and how well they predict.
 
 Source: the paper, sections 4.5 and 7.3; vLLM v0.2.0 ``core/block_manager.py``, ``swap_out`` and ``swap_in``.
 """

@@ -23,8 +23,8 @@ def run_says(header: dict[str, Any]) -> str:
     if config.get("era", "v1") == "v1":
         return "vLLM V1: blocks go back, tokens are computed again"
     if config.get("preemption") == "swap":
-        return "vLLM 0.2 (the paper): blocks go to the CPU and back"
-    return "vLLM 0.2 (the paper): blocks go back, computed again"
+        return "the paper, by swapping: blocks go to the CPU and back"
+    return "the paper, by recomputing: blocks go back"
 
 
 def amount(num_bytes: float) -> str:
