@@ -85,6 +85,12 @@ def test_a_template_that_cannot_be_used_says_so_in_one_sentence(name):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("messages", [None, 5, "Hi", HI[0], [], ["Hi"], [None], [{"role": "user"}], [HI]], ids=repr)
+def test_what_is_no_conversation_is_refused_in_one_sentence(messages):
+    with pytest.raises(PagedlabError, match="a conversation|a chat message"):
+        tiny(CHATML).chat(messages)
+
+
 def test_half_a_character_in_a_message_is_refused():
     with pytest.raises(PagedlabError, match="half a character"):
         tiny(CHATML).chat([{"role": "user", "content": "a\ud800"}])
