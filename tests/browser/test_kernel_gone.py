@@ -85,3 +85,22 @@ def test_a_stored_notebook_shows_its_picture_and_says_to_run_the_cell_again(jupy
     page.locator(".pagedlab").wait_for()
     assert picture.count() == 0
     jupyter.theme("light")
+
+
+@pytest.mark.parametrize("width", [1380, 900])
+def test_controls_beside_a_lab_stay_on_a_narrow_page(jupyter, lab_page, artifacts, width):
+    page = lab_page.page
+    page.set_viewport_size({"width": width, "height": 900})
+    lab_page.open(jupyter.notebook("knobs.ipynb", "from pagedlab.viz import knobs\nknobs()"))
+    lab_page.run_all()
+    page.locator(".pagedlab").first.wait_for()
+    right = page.locator(".pagedlab-controls").first.evaluate("e => e.getBoundingClientRect().right")
+    sliders = page.locator(".pagedlab-controls .slider-container")
+    assert sliders.count() >= 2
+    for slider in sliders.all():
+        box = slider.bounding_box()
+        assert box["width"] > 60 and box["x"] + box["width"] <= right + 1
+    for part in page.locator(".pagedlab-controls .widget-hbox > *").all():
+        box = part.bounding_box()
+        assert box is None or box["x"] + box["width"] <= right + 1
+    page.screenshot(path=artifacts / f"knobs-{width}.png")
