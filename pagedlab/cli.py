@@ -16,6 +16,9 @@ import typer
 
 import pagedlab
 from pagedlab.errors import PagedlabError
+from pagedlab.terminal import is_terminal, printable, printable_lines
+
+WrongUsage = typer.BadParameter.__base__  # whose module changes with typer's version
 
 app = typer.Typer(
     name="pagedlab", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
@@ -44,12 +47,17 @@ def main(argv: list[str] | None = None) -> None:
         stream.reconfigure(errors="replace")  # a terminal that has no "█" shows "?" there
     try:
         try:
-            app(argv, prog_name="pagedlab")
+            status = app(argv, prog_name="pagedlab", standalone_mode=False)
         finally:
             sys.stdout.flush()
+        sys.exit(status if isinstance(status, int) else 0)
     except PagedlabError as error:
-        print(f"pagedlab: {error}", file=sys.stderr)
+        print(f"pagedlab: {printable(str(error))}", file=sys.stderr)
         sys.exit(2)
+    except WrongUsage as error:
+        error.message = printable_lines(error.message)
+        error.show()
+        sys.exit(error.exit_code)
     except KeyboardInterrupt:  # outside of a command; inside, typer has made an exit status of it
         sys.exit(130)
     except SystemExit as done:
@@ -111,7 +119,7 @@ def fetch_model() -> None:
     from pagedlab.model.download import ensure_model_file
 
     path = ensure_model_file()
-    print(f"The model is here, and its checksum is right: {path} ({path.stat().st_size / 1e6:.0f} MB)")
+    print(printable(f"The model is here, and its checksum is right: {path} ({path.stat().st_size / 1e6:.0f} MB)"))
 
 
 @app.command()
@@ -169,22 +177,22 @@ def generate(
 
     from pagedlab.engine import LLM, SamplingParams
     from pagedlab.generate import answers, pieces
-    from pagedlab.terminal import is_terminal
 
     params = SamplingParams(
         temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, n=n, max_tokens=max_tokens, stop=stop or [])
     llm = LLM(model, device=device, num_gpu_blocks_override=num_blocks)
     outputs = answers(llm, llm.tokenizer.chat([{"role": "user", "content": prompt}]) if chat else prompt, params)
+    shown = printable_lines if is_terminal(sys.stdout) else str  # a file gets what the model said
     if n == 1 and is_terminal(sys.stdout):
         for piece in pieces(outputs, params.stop):
-            print(piece, end="", flush=True)
+            print(shown(piece), end="", flush=True)
         print()
         return
     *_, last = outputs
     for answer in last.outputs:
         if n > 1:
             print(f"--- {answer.index + 1} of {n}")
-        print(answer.text)
+        print(shown(answer.text))
 
 
 @app.command()
@@ -227,7 +235,7 @@ def parity(
         from pagedlab.parity.record import record as make
 
         for path in make(record, seed=seed, count=count):
-            print(path)
+            print(printable(str(path)))
         return
     from pagedlab.parity import run
 

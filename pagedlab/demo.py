@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from pagedlab.errors import PagedlabError
-from pagedlab.terminal import CLEAR_SCREEN, is_terminal, paint, use_colour, width
+from pagedlab.terminal import CLEAR_SCREEN, is_terminal, paint, printable, use_colour, width
 from pagedlab.trace import MemoryState, TraceDriver, load, replay, save
 from pagedlab.trace.store import check_writable
 from pagedlab.viz.text import draw
@@ -35,7 +35,7 @@ def show_live(
     if save_to is not None:
         check_writable(save_to)
     if is_terminal(sys.stderr):
-        print(paint(f"Loading {model} …", "dim", sys.stderr), file=sys.stderr)
+        print(paint(printable(f"Loading {model} …"), "dim", sys.stderr), file=sys.stderr)
     # The pool's size follows from the prompts' lengths in tokens, and only the model's tokenizer knows those.
     loaded = LLM(model, device=device, block_size=block_size, num_gpu_blocks_override=num_blocks or 2)
     if num_blocks is None:
@@ -50,7 +50,7 @@ def show_live(
     finally:
         if save_to is not None:
             save(driver.trace, save_to)
-            print(f"The run is kept in {save_to}. To see it again: pagedlab demo --trace {save_to}")
+            print(printable(f"The run is kept in {save_to}. To see it again: pagedlab demo --trace {save_to}"))
 
 
 def show_recorded(path: Path, *, play: bool, delay: float) -> None:

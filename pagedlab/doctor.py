@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pagedlab
 from pagedlab.errors import PagedlabError
-from pagedlab.terminal import paint, width
+from pagedlab.terminal import paint, printable, width
 
 GIB = 1 << 30
 MEMORY_NEEDED = 2 * GIB  # weights in float32, activations, a small pool, a notebook's kernel and JupyterLab
@@ -170,15 +170,16 @@ def _model() -> Finding:
     except PagedlabError as error:
         what, _, todo = str(error).partition(": ")
         return Finding("model", "note", what, f"{todo[0].upper()}{todo[1:]}.")
-    if path.exists():
+    if os.path.exists(path):  # Path.exists raises where a folder above may not be looked into
         wrong = damage(path)
         if wrong:
             return Finding("model", "problem", f"{path} is damaged: {wrong}", "Fetch it anew: pagedlab fetch-model")
         return Finding("model", "ok", f"SmolLM2-135M-Instruct, checksum right: {_short(path)}")
-    folder = next(parent for parent in path.parents if parent.exists())
+    folder = next(parent for parent in path.parents if os.path.exists(parent))
     free = shutil.disk_usage(folder).free
-    if free < DISK_NEEDED or not os.access(folder, os.W_OK):
-        why = f"has only {free >> 20} MiB free" if free < DISK_NEEDED else "cannot be written"
+    can_write = folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+    if free < DISK_NEEDED or not can_write:
+        why = f"has only {free >> 20} MiB free" if can_write else "cannot be written"
         return Finding("model", "problem", f"not there, and {folder}, where it would be kept, {why}",
                        f"Make room, or set PAGEDLAB_CACHE to a folder with {DISK_NEEDED >> 20} MiB to spare.")
     return Finding("model", "note", "SmolLM2-135M-Instruct is not downloaded yet (98 MB, once; then it works offline)",
@@ -256,11 +257,11 @@ def _line(finding: Finding) -> str:
     style = {"ok": "green", "note": "yellow", "problem": "red"}[finding.state]
     indent = " " * 22
     columns = max(width(), len(indent) + 30)
-    text = textwrap.fill(finding.text, columns, initial_indent=indent, subsequent_indent=indent)
+    text = textwrap.fill(printable(finding.text), columns, initial_indent=indent, subsequent_indent=indent)
     lines = [f"  {paint(f'{finding.state:8}', style)}{finding.name:12}{text.lstrip()}"]
     if finding.todo:
-        hang = indent + "   "
-        lines.append(textwrap.fill(f"-> {finding.todo}", columns, initial_indent=indent, subsequent_indent=hang))
+        todo, hang = printable(f"-> {finding.todo}"), indent + "   "
+        lines.append(textwrap.fill(todo, columns, initial_indent=indent, subsequent_indent=hang))
     return "\n".join(lines)
 
 

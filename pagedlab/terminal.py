@@ -1,14 +1,16 @@
-"""What a terminal can do: colour, width, taking the screen over."""
+"""What a terminal can do: colour, width, taking the screen over. And what of a stranger's text must not reach it."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
+import unicodedata
 from typing import TextIO
 
 CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 CLEAR_SCREEN = "\x1b[H\x1b[2J"
+TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -29,3 +31,18 @@ def paint(text: str, style: str, stream: TextIO | None = None) -> str:
 def width(most: int = 120) -> int:
     """Columns of the terminal (COLUMNS where that is set, 80 where nobody knows), at most ``most``."""
     return min(shutil.get_terminal_size().columns, most)
+
+
+def printable(text: str) -> str:
+    """``text`` on one line, with "�" for what would steer a terminal, turns the line around, or cannot be encoded."""
+    return "".join(" " if char in "\t\n\r" else "�" if _steers(char) else char for char in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same, line by line."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def _steers(char: str) -> bool:
+    kind, no_character = unicodedata.category(char), ord(char) & 0xFFFE == 0xFFFE
+    return kind in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(char) in TURNS or no_character

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -71,6 +73,53 @@ def test_without_a_home_folder_one_sentence_says_what_to_set(home, tmp_path, mon
     done = without_home("generate", "hi", "--model", "tiny-random", "--max-tokens", "2", **home)
     assert done.returncode == 0 and not done.stderr
     assert not list(tmp_path.iterdir())  # no folder called "~"
+
+
+@pytest.mark.parametrize("name", ["HOME", "XDG_CACHE_HOME"])
+def test_a_home_that_depends_on_the_working_folder_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for command in (["generate", "hi"], ["fetch-model"]):
+        done = without_home(*command, **{name: "relative"})
+        assert done.returncode == 2 and "depends on the working folder" in done.stderr and done.stderr.count("\n") == 1
+    done = without_home("doctor", **{name: "relative"})
+    assert "set PAGEDLAB_CACHE" in " ".join(done.stdout.split()) and not done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+# For root nothing is forbidden; so it becomes nobody, when all has been imported.
+NOBODY = """
+import fcntl, os
+from pagedlab.doctor import _model
+from pagedlab.errors import PagedlabError
+from pagedlab.model.weights import ensure_model_file, load_model
+if os.geteuid() == 0:
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+for ask in (ensure_model_file, load_model):
+    try:
+        ask()
+    except PagedlabError as error:
+        print(error)
+print(_model())
+"""
+
+
+@pytest.mark.parametrize("where", ["a file", "may not be written", "may not be looked into"])
+def test_a_home_in_which_nothing_can_be_kept_is_one_sentence(where, monkeypatch):
+    for name in ("XDG_CACHE_HOME", "PAGEDLAB_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own would be hidden from nobody
+        os.chmod(folder, 0o711)
+        home = Path(folder) / "home"
+        if where == "a file":
+            home.write_text("")
+        else:
+            home.mkdir(mode=0o555 if where == "may not be written" else 0)
+        monkeypatch.setenv("HOME", str(home))
+        done = subprocess.run([sys.executable, "-c", NOBODY], capture_output=True, text=True, timeout=300)
+    assert not done.stderr
+    fetched, loaded, looked = done.stdout.splitlines()
+    assert "Set PAGEDLAB_CACHE" in fetched and loaded == fetched
+    assert "state='problem'" in looked and f"{home}, where it would be kept, cannot be written" in looked
 
 
 def test_without_a_home_folder_the_variables_that_need_none_do(monkeypatch, tmp_path):

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from pagedlab.attach.read import KVEventReader, attach
+from pagedlab.terminal import printable
 from pagedlab.trace import MemoryState, replay
 from pagedlab.trace import events as ev
 from pagedlab.trace.store import save
@@ -49,16 +50,16 @@ def run(
     reader.recorder.subscribe(watch)
     started = time.monotonic()
     if "://" in source:
-        print(f"Waiting for KV events from {source}; Ctrl-C stops.", flush=True)
+        print(printable(f"Waiting for KV events from {source}; Ctrl-C stops."), flush=True)
     trace = attach(source, topic=topic, max_batches=max_batches, seconds=seconds, reader=reader)
     if not trace.events:
-        print(_nothing(source, topic, time.monotonic() - started), file=sys.stderr)
+        print(printable(_nothing(source, topic, time.monotonic() - started)), file=sys.stderr)
         return 1
     print(tree_text(replay(trace), max_lines))
     if reader.num_skipped:
         print(f"{reader.num_skipped} events of other media or groups of layers were left out.")
     if out is not None:
-        print(f"Saved: {save(trace, out)}")
+        print(printable(f"Saved: {save(trace, out)}"))
     return 0
 
 

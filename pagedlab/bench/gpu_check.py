@@ -21,9 +21,12 @@ import json
 import os
 import platform
 import sys
+import tempfile
 import time
 import traceback
 from pathlib import Path
+
+from pagedlab.errors import PagedlabError
 
 SECONDS = 240  # for everything
 RESERVE = 12  # no part begins with less left
@@ -136,7 +139,7 @@ def run(compile_only: bool, out: Path) -> int:
     where = provenance(device)
     print(f"{where['device']}, sm_{where['compute_capability'].replace('.', '')}, torch {torch.__version__}, "
           f"triton {where['versions']['triton']}, {where['date']}")  # fmt: skip
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     report = Report(SECONDS)
     setting = Setting(device, out)
     with torch.cuda.device(device), torch.inference_mode():
@@ -152,6 +155,7 @@ def run(compile_only: bool, out: Path) -> int:
 def run_compile_only(out: Path) -> int:
     """Compile every shipped configuration for every target and print what is in the binaries."""
     os.environ.pop("TRITON_INTERPRET", None)
+    make_folder(out)  # now, and not when minutes are over
     from pagedlab.kernels.compile_only import examine_all
 
     rows = examine_all()
@@ -167,11 +171,20 @@ def run_compile_only(out: Path) -> int:
               f"{row['registers']:>10}{row['spill_instructions']:>7}{row['shared_bytes']:>8}{row['shared_limit']:>8}"
               f"{row['loads_16_bytes']:>14}{row['tensor_core_instructions']:>13}")  # fmt: skip
         bad += row["spill_instructions"] > 0 or row["stack_bytes"] > 0 or row["shared_bytes"] > row["shared_limit"]
-    out.mkdir(parents=True, exist_ok=True)
     write_json(out / "gpu-compile.json", {"provenance": provenance(), "rows": rows})
     print(f"{len(rows)} rows, {bad} with spills or too much shared memory; written: gpu-compile.json in {out}. "
           "Compiled only: no GPU ran any of this.")  # fmt: skip
     return 1 if bad else 0
+
+
+def make_folder(path: Path) -> None:
+    """Raises PagedlabError where it cannot be made, or written to."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        what = getattr(error, "strerror", None) or error
+        raise PagedlabError(f"{path} cannot be written: {what}. Name another folder with --out.") from error
 
 
 def write_json(path: Path, data: dict) -> None:

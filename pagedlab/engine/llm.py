@@ -294,7 +294,7 @@ class LLM:
 
     def chat(self, messages: Sequence[dict[str, str]], sampling_params: SamplingParams | None = None) -> RequestOutput:
         """Answer a conversation, ``[{"role": "user", "content": "…"}]``, put into the model's chat template."""
-        return self.generate(self.tokenizer.chat(list(messages)), sampling_params)[0]
+        return self.generate(self.tokenizer.chat(messages), sampling_params)[0]
 
     def beam_search(
         self, prompts: Prompt | Sequence[Prompt], params: BeamSearchParams

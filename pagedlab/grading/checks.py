@@ -13,7 +13,8 @@ from typing import Any
 from pagedlab.errors import PagedlabError
 from pagedlab.grading.own_code import ANSWERS, Refusing, not_own
 from pagedlab.grading.part import Part, Verdict, ask, examine, load_exercise, load_part
-from pagedlab.grading.plain import printable, show
+from pagedlab.grading.plain import show
+from pagedlab.terminal import printable_lines
 
 _verdicts: dict[str, Verdict] = {}  # of this kernel, by part
 _broken: dict[tuple[str, str], int] = {}  # how often a part's property was found broken, for warmer hints
@@ -98,4 +99,4 @@ def _explanation(part: Part, verdict: Verdict, printed: str) -> str:
         lines.append(f"Hint: {verdict.hints[min(times, len(verdict.hints)) - 1]}")
     if printed.strip():
         lines.append(f"Your code printed: {show(printed.strip(), 300)}")
-    return "\n".join(map(printable, "\n".join(lines).split("\n")))
+    return printable_lines("\n".join(lines))

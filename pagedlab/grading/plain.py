@@ -10,13 +10,13 @@ import linecache
 import re
 import sysconfig
 import traceback
-import unicodedata
 from pathlib import Path
 from typing import Any
 
+from pagedlab.terminal import printable
+
 MAX_ITEMS = 1_000_000
 MAX_DEPTH = 50
-TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 NOTHING_YET = "nothing yet"  # what a cell gives that still is as it was shipped
 
 _NOT_THEIRS = tuple(
@@ -87,20 +87,10 @@ def show(value: Any, limit: int = 160) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def printable(text: str) -> str:
-    """``text`` on one line, with "�" for what would steer a terminal, turns the line around, or cannot be encoded."""
-    return "".join(" " if char in "\t\n\r" else "�" if _steers(char) else char for char in text)
-
-
 def make_printable(record: Any, *fields: str) -> None:
-    """The same for text in a frozen dataclass."""
+    """Text in a frozen dataclass becomes one line that steers no terminal."""
     for field in fields:
         object.__setattr__(record, field, printable(getattr(record, field)))
-
-
-def _steers(char: str) -> bool:
-    kind, no_character = unicodedata.category(char), ord(char) & 0xFFFE == 0xFFFE
-    return kind in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(char) in TURNS or no_character
 
 
 def raised(value: Any) -> str | None:

@@ -34,8 +34,10 @@ class ChatTemplate:
         def refuse(reason: str) -> None:
             raise TemplateError(reason)
 
-        def tojson(value: Any, ensure_ascii: bool = False, **options: Any) -> str:
-            return json.dumps(value, ensure_ascii=ensure_ascii, **options)
+        def tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False) -> str:
+            return json.dumps(
+                value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+            )
 
         self._error = TemplateError
         self._variables = dict(variables)
@@ -109,17 +111,22 @@ class ChatEncoder:
         }
         longest_first = sorted(self._control, key=len, reverse=True)
         self._names = "|".join(map(re.escape, longest_first)) or "(?!)"  # the last matches nothing
+        self._longest = max(map(len, self._control), default=1)
+        self._beginnings = {name[:n] for name in self._control for n in range(1, len(name))}
+        known = backend.get_added_tokens_decoder()
+        # A control token may be looked for in what the tokenizer makes of a text: "＜/S＞" can become "</s>".
+        self._in_disguise = backend.normalizer is not None and any(known[i].normalized for i in self._control.values())
 
     def encode(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
         """PagedlabError as in ``ChatTemplate.render``, and for text that cannot be told from a control token."""
-        found = [text for text in _texts(messages) if re.search(self._names, text)]
-        if not found:
+        texts = list(_texts(messages))
+        found = [text for text in texts if re.search(self._names, text) or self._begun(text)]
+        if not found and not self._in_disguise:
             text = self._template.render(messages)
             return self._backend.encode(_whole(text), add_special_tokens=False).ids
-        if re.search(f"[{SAID}-{MEANT_END}]", "".join(_texts(messages))):
+        if re.search(f"[{SAID}-{MEANT_END}]", "".join(texts)):
             raise PagedlabError("a message with a control token's name must not hold the characters U+FDD0 to U+FDD3")
-        # Around the name, not in its place: a template may look for it ("what comes after </think>").
-        said = _mapped(messages, lambda text: re.sub(self._names, rf"{SAID}\g<0>{SAID_END}", text))
+        said = _mapped(messages, self._marked)
         text = re.sub(
             f"{SAID}(?P<said>{self._names}){SAID_END}|[{SAID}{SAID_END}]|(?P<meant>{self._names})",
             lambda match: match["said"] or (_stand_in(self._control[match["meant"]]) if match["meant"] else ""),
@@ -133,6 +140,18 @@ class ChatEncoder:
                 f"the model's tokenizer cannot read {made[0]!r} in a message as text: leave it out of the message"
             )
         return [meant.get(id_, id_) for id_ in ids]
+
+    def _marked(self, text: str) -> str:
+        """With marks around each name, not in its place: a template may look for it ("what comes after </think>"). An
+        end that what follows might make a name of is marked, too."""
+        end = SAID_END if self._begun(text) else ""
+        words = text.rstrip()
+        return re.sub(self._names, rf"{SAID}\g<0>{SAID_END}", words) + end + text[len(words) :]
+
+    def _begun(self, text: str) -> bool:
+        """Does the text, spaces aside, end as a control token's name begins?"""
+        end = text.rstrip()[-self._longest :]
+        return any(end[n:] in self._beginnings for n in range(len(end)))
 
     @cached_property
     def _without_names(self) -> tuple[tokenizers.Tokenizer, dict[int, int]]:

@@ -40,7 +40,7 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 
 def cache_folder() -> Path:
     """Where the model file is kept: PAGEDLAB_CACHE, else pagedlab in XDG_CACHE_HOME, else in the user's .cache.
-    PagedlabError for a user who has no home, where one is needed."""
+    PagedlabError for a user who has no home, where one is needed, and for a home that depends on the working folder."""
     chosen = os.environ.get("PAGEDLAB_CACHE")
     folder = chosen or os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "pagedlab")
     path = os.path.expanduser(folder)
@@ -48,6 +48,11 @@ def cache_folder() -> Path:
         raise PagedlabError(
             f"{folder} is nowhere, because there is no such home folder here (HOME is not set): set PAGEDLAB_CACHE to "
             "a folder that can be written"
+        )
+    if not chosen and not os.path.isabs(path):  # a notebook would look for it elsewhere than a terminal
+        raise PagedlabError(
+            f"{path} depends on the working folder, because HOME or XDG_CACHE_HOME is no absolute path: set it to one, "
+            "or set PAGEDLAB_CACHE to a folder that can be written"
         )
     return Path(path)
 
@@ -81,7 +86,7 @@ def ensure_model_file(progress: bool = True) -> Path:
     the others wait. PagedlabError where the file cannot be had; what was in the folder before is then still there.
     """
     path = model_file_path()
-    if path.exists() and damage(path) is None:
+    if os.path.exists(path) and damage(path) is None:  # Path.exists raises where it may not look
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

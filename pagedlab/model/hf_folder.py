@@ -145,7 +145,10 @@ class HFFolder:
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 raise
             raise PagedlabError(f"{path} cannot be read ({error}): download the folder again") from error
-        named = Settings(self._json("tokenizer_config.json"), f"tokenizer_config.json in {self.folder}")
+        raw = self._json("tokenizer_config.json")
+        if "added_tokens_decoder" not in raw:  # older folders name the special tokens in a file of their own
+            raw = raw | self._json("special_tokens_map.json")
+        named = Settings(raw, f"tokenizer_config.json in {self.folder}")
         special = {name: token for name in named.raw if name.endswith("_token") and (token := named.token(name))}
         ids = [
             Settings(raw, f"{name} in {self.folder}").ids("eos_token_id")

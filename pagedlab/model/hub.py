@@ -11,6 +11,7 @@ FILES = [
     "model.safetensors.index.json",
     "tokenizer.json",
     "tokenizer_config.json",
+    "special_tokens_map.json",
     "chat_template.jinja",
 ]
 

@@ -82,6 +82,8 @@ class Tokenizer:
         the template writes; one that is written out in a message is ordinary text.
         PagedlabError where the model has no chat template or its template refuses the messages.
         """
+        if not isinstance(messages, (list, tuple)):
+            raise PagedlabError(f"a conversation is a list of messages, not {type(messages).__name__}")
         for message in messages:
             if not isinstance(message, dict) or not all(isinstance(message.get(k), str) for k in ("role", "content")):
                 raise PagedlabError(f'a chat message is {{"role": text, "content": text}}, not {message!r}')

@@ -70,7 +70,7 @@ def checked_device(device: str | torch.device) -> torch.device:
 
 def _smollm2():
     path = model_file_path()
-    if not path.exists():
+    if not os.path.exists(path):  # Path.exists raises where it may not look
         ensure_model_file()
     elif wrong := damage(path):
         raise PagedlabError(f"the model file {path} is damaged ({wrong}): run `pagedlab fetch-model` to fetch it anew")

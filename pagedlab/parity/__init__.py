@@ -12,6 +12,7 @@ from typing import Any
 
 from pagedlab.errors import PagedlabError, as_path
 from pagedlab.parity.report import Difference, read_lines
+from pagedlab.terminal import printable, printable_lines
 
 
 def compare_file(path: Path) -> tuple[str, Difference | None]:
@@ -49,12 +50,12 @@ def run(paths: list[Path]) -> int:
         try:
             what, difference = compare_file(path)
         except PagedlabError as error:
-            print(f"pagedlab: {error}", file=sys.stderr, flush=True)
+            print(f"pagedlab: {printable(str(error))}", file=sys.stderr, flush=True)
             status = 2
             continue
         if difference is None:
-            print(f"{path}: identical ({what})")
+            print(printable(f"{path}: identical ({what})"))
         else:
-            print(f"{path}: DIFFERENT ({what})\n{difference}")
+            print(printable_lines(f"{path}: DIFFERENT ({what})\n{difference}"))
             status = max(status, 1)
     return status

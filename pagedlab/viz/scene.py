@@ -117,7 +117,8 @@ def badge(header: dict[str, Any], live: bool) -> str:
     """What produced the picture: "live · CPU · fp32", "recorded · NVIDIA H200 · bf16 · 2026-07-01"."""
     dtype = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(header.get("dtype"), header.get("dtype"))
     date = None if live else (header.get("date") or "")[:10]
-    return " · ".join(filter(None, ["live" if live else "recorded", header.get("device"), dtype, date]))
+    said = " · ".join(filter(None, ["live" if live else "recorded", header.get("device"), dtype, date]))
+    return labels.printable(said)  # a trace may come from anywhere
 
 
 def scale(header: dict[str, Any], block_size: int) -> str:

@@ -42,6 +42,27 @@ def test_after_a_restart_the_lab_says_to_run_the_cell_again_and_that_helps(jupyt
     page.locator(".pagedlab[data-position='2']").wait_for()
 
 
+BAR = """() => { const bar = document.querySelector(".pagedlab .bar");
+  const box = (e) => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
+  return { bar: box(bar), parts: [...bar.children].map(box), ask: bar.querySelector(".ask").clientWidth,
+           cut: [...bar.children].filter((e) => e.scrollWidth > e.clientWidth + 2).map((e) => e.textContent) }; }"""
+
+
+@pytest.mark.parametrize("width", [1380, 900, 760])
+def test_what_a_lab_says_and_its_buttons_can_be_read_in_a_narrow_notebook(jupyter, lab_page, artifacts, width):
+    page = lab_page.page
+    page.set_viewport_size({"width": width, "height": 900})
+    shown(jupyter, lab_page, "narrow.ipynb")
+    page.evaluate("() => { document.querySelector('.pagedlab .ask').textContent = 'Run the cell again. '.repeat(4); }")
+    seen = page.evaluate(BAR)
+    page.locator(".pagedlab").screenshot(path=artifacts / f"narrow-{width}.png")
+    assert seen["ask"] >= 150 and not seen["cut"]
+    left, top, right, bottom = seen["bar"]
+    for i, (a, b, c, d) in enumerate(seen["parts"]):
+        assert left - 1 <= a and c <= right + 1 and top - 1 <= b and d <= bottom + 1
+        assert not any(a < g - 1 and e < c - 1 and b < h - 1 and f < d - 1 for e, f, g, h in seen["parts"][:i])
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_stored_notebook_shows_its_picture_and_says_to_run_the_cell_again(jupyter, lab_page, artifacts, theme):
     jupyter.theme(theme)
@@ -64,3 +85,22 @@ def test_a_stored_notebook_shows_its_picture_and_says_to_run_the_cell_again(jupy
     page.locator(".pagedlab").wait_for()
     assert picture.count() == 0
     jupyter.theme("light")
+
+
+@pytest.mark.parametrize("width", [1380, 900])
+def test_controls_beside_a_lab_stay_on_a_narrow_page(jupyter, lab_page, artifacts, width):
+    page = lab_page.page
+    page.set_viewport_size({"width": width, "height": 900})
+    lab_page.open(jupyter.notebook("knobs.ipynb", "from pagedlab.viz import knobs\nknobs()"))
+    lab_page.run_all()
+    page.locator(".pagedlab").first.wait_for()
+    right = page.locator(".pagedlab-controls").first.evaluate("e => e.getBoundingClientRect().right")
+    sliders = page.locator(".pagedlab-controls .slider-container")
+    assert sliders.count() >= 2
+    for slider in sliders.all():
+        box = slider.bounding_box()
+        assert box["width"] > 60 and box["x"] + box["width"] <= right + 1
+    for part in page.locator(".pagedlab-controls .widget-hbox > *").all():
+        box = part.bounding_box()
+        assert box is None or box["x"] + box["width"] <= right + 1
+    page.screenshot(path=artifacts / f"knobs-{width}.png")

@@ -67,6 +67,19 @@ def test_the_other_pages_open_and_their_links_lead_somewhere(name, site, page, a
         assert link.startswith(("http", "#")) or (site / link.partition("#")[0]).exists(), link
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["index", "one-page", "glossary", "map", "where-next", "learners"])
+def test_on_a_phone_the_pages_do_not_scroll_sideways_and_a_picture_can_be_read(name, theme, site, browser, artifacts):
+    context = browser.new_context(offline=True, viewport={"width": 390, "height": 844}, color_scheme=theme)
+    page = context.new_page()
+    page.goto((site / f"{name}.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for picture in page.locator("main img").all():
+        assert picture.bounding_box()["width"] >= 600, "it is scrolled to, not shrunk to nothing"
+    page.screenshot(path=artifacts / f"phone-{name}-{theme}.png", full_page=True)
+    context.close()
+
+
 def test_nothing_on_the_site_names_the_machine_that_built_it(site):
     for path in site.glob("*.html"):
         text = path.read_text(encoding="utf-8")

@@ -56,6 +56,27 @@ def test_wrong_usage_is_answered_with_status_2_and_points_to_the_help(run, argv)
     assert done.status == 2 and "-h" in done.err and "Traceback" not in done.err
 
 
+STEERS = "\x1b[2J\x9b\x07\u202e"
+ALONE = json.dumps({"kind": "header", "engine": f"{STEERS}V1 Scheduler"})
+
+
+@pytest.mark.parametrize("argv", [
+    ["generate", "hi", "--model", STEERS], ["generate", "hi", "--device", STEERS], ["generate", STEERS, *TINY],
+    ["generate", "hi", "--max-tokens", STEERS], ["generate", f"--{STEERS}"], [STEERS], ["grade", STEERS],
+    ["parity", STEERS], ["parity", f"{STEERS}.jsonl"], ["demo", "--trace", STEERS],
+    ["demo", "hi", *TINY, "--max-tokens", "1", "--save", STEERS],
+    ["attach", f"tcp://{STEERS}"], ["attach", STEERS], ["gpu-check", "--compile-only", "--out", f"/dev/null/{STEERS}"],
+    ["bench", STEERS], ["demo", STEERS, *TINY, "--max-tokens", "1"],
+], ids=repr)
+def test_control_characters_of_whatever_was_given_do_not_reach_the_terminal(run, argv, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / f"{STEERS}.jsonl").write_text(f"{ALONE}\n{{}}\n")
+    done = run(*argv)
+    shown = done.err + ("" if argv[:2] == ["generate", STEERS] else done.out)  # an answer goes to a file as it is
+    assert not [char for char in shown if char in "\x1b\x9b\x07\u202e"]
+    assert "Traceback" not in done.err
+
+
 def header(**changes) -> str:
     return json.dumps({"kind": "header", "schema": 1, "config": {"num_blocks": 4, "block_size": 2}} | changes)
 

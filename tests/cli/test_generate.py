@@ -4,6 +4,7 @@ import pytest
 
 from pagedlab.engine import LLM, CompletionOutput, RequestOutput, SamplingParams
 from pagedlab.generate import pieces
+from pagedlab.terminal import printable_lines
 
 TINY = ("--model", "tiny-random", "--device", "cpu", "--max-tokens", "12", "--num-gpu-blocks-override", "64")
 
@@ -28,6 +29,14 @@ def test_a_terminal_gets_the_same_text_piece_by_piece(run, run_in_terminal):
     streamed = run_in_terminal("generate", "some words", *TINY)
     assert streamed.status == 0
     assert streamed.out == at_once.out
+
+
+def test_a_terminal_is_not_steered_by_what_the_model_says(run, run_in_terminal):
+    for options in ((), ("--n", "2")):
+        argv = ("generate", "some words", *TINY[:4], "--max-tokens", "200", "--temperature", "1.5", *options)
+        said = run(*argv).out
+        assert [char for char in said if ord(char) < 32 and char not in "\n\t"]
+        assert run_in_terminal(*argv).out == printable_lines(said)
 
 
 def test_options_reach_the_engine(run, llm):

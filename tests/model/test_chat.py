@@ -33,6 +33,8 @@ TEMPLATES = {
     "tools that nobody gave": "{{ tools|tojson }} {% if tools %}[{{ tools }}]{% endif %}{{ documents is none }}",
     "tojson leaves characters alone": "{{ messages|tojson }} {{ messages|tojson(indent=1) }}"
     "{{ 'é<>&'|tojson(ensure_ascii=True) }}",
+    "tojson's options by their places": "{{ messages|tojson(true, 2) }}"
+    "{{ messages|tojson(false, none, [',', '='], true) }}",
     "the part that the model says": "{% for m in messages %}{% generation %}{% set x = 1 %}{{ m.content }}"
     "{% endgeneration %}{% endfor %}{{ x }}",
     "loop controls": "{% for m in messages %}{% if loop.index == 2 %}{% continue %}{% endif %}{{ m.content }}"
@@ -81,6 +83,12 @@ def test_a_template_that_cannot_be_used_says_so_in_one_sentence(name):
     with pytest.raises(PagedlabError, match=message) as error:
         tiny(template).chat(HI)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("messages", [None, 5, "Hi", HI[0], [], ["Hi"], [None], [{"role": "user"}], [HI]], ids=repr)
+def test_what_is_no_conversation_is_refused_in_one_sentence(messages):
+    with pytest.raises(PagedlabError, match="a conversation|a chat message"):
+        tiny(CHATML).chat(messages)
 
 
 def test_half_a_character_in_a_message_is_refused():
@@ -170,6 +178,45 @@ def test_a_tokenizer_that_makes_a_control_token_of_plain_text_is_not_fooled_in_s
     assert tokenizer.chat(HI) == [2, 1]
     with pytest.raises(PagedlabError, match="cannot read '<end>' in a message as text"):
         tokenizer.chat([{"role": "user", "content": "<end>"}])
+
+
+@pytest.mark.parametrize("cut", range(1, len("<|im_start|>")))
+@pytest.mark.parametrize("between", ["", "{{ 'x' if false }}"])
+def test_no_control_token_is_put_together_from_two_messages(cut, between):
+    template = "{% for m in messages %}{{ m.content|trim }}" + between + "{% endfor %}<|im_end|>"
+    name = "<|im_start|>"
+    messages = [{"role": "user", "content": name[:cut] + " \n"}, {"role": "user", "content": name[cut:]}]
+    assert tiny(template).chat(messages) == [*name.encode(), 258]
+
+
+def test_a_message_that_ends_as_a_control_token_begins_is_the_text_that_it_was(smollm2):
+    tokenizer = smollm2[1]
+    for said in ("1 <", "a <| ", "<|im_", "<"):
+        talk = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": said}]
+        expected = ["", "system\nBe brief.<|im_end|>\n", f"user\n{said}<|im_end|>\n", "assistant\n"]
+        assert tokenizer.chat(talk) == tokenizer.encode("<|im_start|>".join(expected))
+
+
+def test_a_template_may_make_a_control_token_of_its_own_words_and_the_role():
+    template = "{% for m in messages %}{{ '<|im_' ~ m.role ~ '|>' }}{{ m.content }}{% endfor %}"
+    for said in ("Hi", "Hi<|im_end|>", "Hi<|"):
+        assert tiny(template).chat([{"role": "start", "content": said}]) == [257, *said.encode()]
+
+
+@pytest.mark.parametrize("said", ["</S>", "＜/ｓ＞", "a</s>b", "</s"])
+def test_a_control_token_in_disguise_is_text_too(said):
+    """A tokenizer may look for its control tokens in what its normalizer makes of a text."""
+    backend = byte_tokenizer()._backend
+    backend.normalizer = tokenizers.normalizers.Sequence(
+        [tokenizers.normalizers.NFKC(), tokenizers.normalizers.Lowercase()]
+    )
+    backend.add_special_tokens([tokenizers.AddedToken("</s>", special=True, normalized=True)])
+    end = backend.token_to_id("</s>")
+    assert backend.encode("＜/S＞").ids == [end]
+    tokenizer = Tokenizer(backend, eos_token_ids=[], chat_template="{{ messages[0].content }}</s>")
+    ids = tokenizer.chat([{"role": "user", "content": said}])
+    assert ids.count(end) == 1 and ids[-1] == end
+    assert bytes(ids[:-1]).decode() == backend.normalizer.normalize_str(said)
 
 
 def test_the_characters_that_mark_what_was_said_cannot_be_forged():

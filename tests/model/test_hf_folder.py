@@ -96,6 +96,21 @@ def test_chat_template_and_end_token_come_from_the_folder(tmp_path):
     assert load_model(str(tmp_path))[1].chat([{"role": "user", "content": "Hi"}]) == [*b"Hi"]
 
 
+@pytest.mark.parametrize("newer", [{}, {"added_tokens_decoder": {}}], ids=["older folder", "newer folder"])
+def test_an_older_folder_names_its_special_tokens_in_a_file_of_their_own(newer, tmp_path):
+    save(tmp_path)
+    template = "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}"
+    settings = {"chat_template": template, "tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings | newer))
+    names = {"bos_token": {"content": "<|endoftext|>", "lstrip": False}, "eos_token": "<|im_start|>"}
+    (tmp_path / "special_tokens_map.json").write_text(json.dumps(names))
+    talk = [{"role": "user", "content": "Hi"}]
+    reference = transformers.PreTrainedTokenizerFast.from_pretrained(tmp_path)
+    expected = list(reference.apply_chat_template(talk)["input_ids"])
+    assert load_model(str(tmp_path))[1].chat(talk) == expected
+    assert (expected == [256, *b"Hi", 257]) == (not newer)
+
+
 def edit(folder, change):
     path = folder / "config.json"
     config = json.loads(path.read_text())

@@ -80,7 +80,10 @@ def test_any_value_in_any_place_of_the_rope_settings(copy, rope):
         assert ran == (field in ("rope_theta", "type", "partial_rotary_factor")), field
 
 
-@pytest.mark.parametrize("name", ["generation_config.json", "tokenizer_config.json", "model.safetensors.index.json"])
+@pytest.mark.parametrize(
+    "name",
+    ["generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "model.safetensors.index.json"],
+)
 def test_any_value_in_the_files_beside_it(copy, name):
     fields = ("eos_token_id", "eos_token", "bos_token", "chat_template", "add_bos_token", "weight_map", "metadata")
     for field in fields:
@@ -91,8 +94,8 @@ def test_any_value_in_the_files_beside_it(copy, name):
 
 @pytest.mark.parametrize(
     "name",
-    ["config.json", "generation_config.json", "tokenizer_config.json", "model.safetensors.index.json",
-     "tokenizer.json", "model.safetensors", "chat_template.jinja"],
+    ["config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json",
+     "model.safetensors.index.json", "tokenizer.json", "model.safetensors", "chat_template.jinja"],
 )  # fmt: skip
 def test_any_file_in_the_place_of_another(copy, name):
     good = (copy / name).read_bytes() if (copy / name).exists() else b'{"a": 1}'
