@@ -26,10 +26,10 @@ def _missing() -> str:
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     always = random.Random("05.3 always")
     loud = _split_case(always, "even", 4, 2, 2, True) | {"loud": 300.0}
-    eight, apart = _merge_case(always, "apart"), _merge_case(always, "apart")
+    eight, far = _merge_case(always, "apart"), _merge_case(always, "loud")
     eight |= {"splits": 8}
-    apart |= {"splits": 4, "apart": 300.0}
-    return [*twice(_drawn, rng, "05.3"), loud, eight, apart]
+    far |= {"splits": 4, "apart": 300.0}
+    return [*twice(_drawn, rng, "05.3"), loud, eight, far]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

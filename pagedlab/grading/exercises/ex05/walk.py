@@ -22,7 +22,7 @@ def _always() -> list[dict]:
     """Scores below zero that rise; scores so far below zero that e^score is 0; a scale of more than 1; many blocks."""
     changes = (
         {"kind": "rising", "trend": -1, "loud": -1.0},
-        {"kind": "loud", "trend": 1, "loud": -30_000.0},
+        {"kind": "deep", "trend": 1, "loud": -30_000.0},
         {"scale": 2.0},
         {"lengths": [300], "block_size": 16, "head_size": 64},
     )
@@ -170,6 +170,11 @@ WALK = Part(
             "large scores do not overflow",
             _right("loud"),
             ("e^100 is too much for float32. Compute e^(score − largest), which is 1 at most.",),
+        ),
+        Property(
+            "scores far below zero do not vanish",
+            _right("deep"),
+            ("e^-100 is nearly 0, and 0 / 0 is NaN. Is the largest score that you begin with one of the scores?",),
         ),
         Property("query, table and memory stay as they were", _kept, ("Read from them only.",)),
     ),

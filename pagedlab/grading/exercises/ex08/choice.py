@@ -112,6 +112,13 @@ def _half_empty(case: dict, size: int) -> bool:
     return min(without, swap_seconds(n, size, m) - 2 * empty) < recompute_seconds(n, m)
 
 
+def _as_long(case: dict, mine: list, expected: list) -> int | None:
+    """Said to pay, though it takes just as long; and nothing else is wrong."""
+    n, m = case["num_tokens"], case["machine"]
+    not_longer = [s for s in case["sizes"] if swap_seconds(n, s, m) <= recompute_seconds(n, m)]
+    return next((s for s in mine if s not in expected), None) if mine == not_longer else None
+
+
 def _too_dear(case: dict, mine: list, expected: list) -> int | None:
     """Said to pay, though starting on so many blocks takes too long."""
     return next((s for s in mine if s not in expected and not _half_empty(case, s)), None)
@@ -153,6 +160,9 @@ CHOICE = Part(
             "only sizes that were asked about are in it",
             _strange,
             ("Go through the list sizes, whatever is in it.",),
+        ),
+        Property(
+            "just as long is not less", _of(_as_long), ("Less time, it says. What of a size that takes as much?",)
         ),
         Property(
             "each block has its own price, twice",

