@@ -176,6 +176,6 @@ WALK = Part(
             _right("deep"),
             ("e^-100 is nearly 0, and 0 / 0 is NaN. Is the largest score that you begin with one of the scores?",),
         ),
-        Property("query, table and memory stay as they were", _kept, ("Read from them only.",)),
+        Property("query and table stay as they were", _kept, ("Read from them only.",)),
     ),
 )

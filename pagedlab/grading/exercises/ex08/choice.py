@@ -64,8 +64,7 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         _case(1000, 50_000.0, 1e-6, 10e9, 0.0, per_token=150_000, sizes=[8, 10, 1000]),  # the bytes, twice
         _case(1000, 50_000.0, 1e-6, 10e9, 0.0, per_token=80_000, sizes=[8, 10, 1000]),
         _case(33, 5_000.0, 1e-6, 1e9, 0.0, per_token=70_000, sizes=[8, 16, 32, 33, 64]),  # the last block, whole
-        # Powers of two, so that every sum is exact: just as long is not less; the bytes of size 1; the step.
-        _case(64, 64.0, 2**-4, 2**12, 0.0, per_token=24, sizes=[64, 32, 16]),
+        # Powers of two, so that every sum is exact: the bytes of size 1; the step.
         _case(64, 64.0, 2**-9, 2**10, 0.0, per_token=8, sizes=[1, 2, 32]),
         _case(128, 128.0, 2**-4, 2**10, 0.015625, per_token=2, sizes=[16, 32, 64]),
     ]
@@ -112,13 +111,6 @@ def _half_empty(case: dict, size: int) -> bool:
     return min(without, swap_seconds(n, size, m) - 2 * empty) < recompute_seconds(n, m)
 
 
-def _as_long(case: dict, mine: list, expected: list) -> int | None:
-    """Said to pay, though it takes just as long; and nothing else is wrong."""
-    n, m = case["num_tokens"], case["machine"]
-    not_longer = [s for s in case["sizes"] if swap_seconds(n, s, m) <= recompute_seconds(n, m)]
-    return next((s for s in mine if s not in expected), None) if mine == not_longer else None
-
-
 def _too_dear(case: dict, mine: list, expected: list) -> int | None:
     """Said to pay, though starting on so many blocks takes too long."""
     return next((s for s in mine if s not in expected and not _half_empty(case, s)), None)
@@ -160,9 +152,6 @@ CHOICE = Part(
             "only sizes that were asked about are in it",
             _strange,
             ("Go through the list sizes, whatever is in it.",),
-        ),
-        Property(
-            "just as long is not less", _of(_as_long), ("Less time, it says. What of a size that takes as much?",)
         ),
         Property(
             "each block has its own price, twice",

@@ -109,8 +109,6 @@ EDITS = (
     _writes(lambda state, event: {"block_id": state.free[-1]}),  # another block, the right offset
     _writes(lambda state, event: {"block_id": state.tables[event["request_id"]][0]}),  # the request's own, and full
     _writes(lambda state, event: {"position": event["position"] + state.block_size}),
-    # An empty slot, and a position for which the table has no block.
-    _writes(lambda state, event: {"position": event["position"] + 100 * state.block_size}),
     _twice,
     _lookups(lambda state, blocks: blocks[::-1]),
     _lookups(lambda state, blocks: blocks[1:]),

@@ -1,6 +1,6 @@
 """Scales the keys where they lie in memory."""
 # loses: 05.1
-# blamed 05.1: query, table and memory stay as they were
+# blamed 05.1: query and table stay as they were
 
 # part 05.1
 def attend(query, read_block, table, length, scale):
