@@ -9,18 +9,22 @@ on OUT, with the same "number":
     {"case": …}                            a question to that part     {"answer": …} or {"failed": …}, and "borrowed"
 
 What the learner's code prints goes elsewhere: descriptors 1 and 2 are a log. What knows the answers cannot be imported
-here; the judge, outside, has it.
+here; the judge, outside, has it. While a part is asked that pagedlab's own code could answer, the processes that the
+learner's code has started stand still.
 """
 
 from __future__ import annotations
 
 import importlib.abc
+import importlib.util
 import json
 import os
+import signal
 import sys
 import traceback
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from IPython.core.compilerop import CachingCompiler
@@ -28,12 +32,34 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import pagedlab.grading
 from pagedlab.grading import checks
-from pagedlab.grading.own_code import Refusing, notice_copies
+from pagedlab.grading.guard import descendants
 from pagedlab.grading.part import ask
 from pagedlab.grading.plain import NotPlain, cells_of, plain
 from pagedlab.grading.tasks import probe_of
 
 KNOW_THE_ANSWERS = ("pagedlab.grading.exercises", "pagedlab.grading.reference")
+
+
+def private(name: str) -> ModuleType:
+    """A copy of a module that no import leads to: what a learner's code does to the module, it does to another one."""
+    spec = importlib.util.find_spec(name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+own_code = private("pagedlab.grading.own_code")
+
+
+def others() -> set[int]:
+    """The processes that this one has started, and theirs. Orphans among them are the guard's children."""
+    return set(descendants(os.getppid())) - {os.getpid()}
+
+
+def _signal(pids: set[int], number: int) -> None:
+    for pid in pids:
+        with suppress(OSError):  # it has ended meanwhile
+            os.kill(pid, number)
 
 
 class NotHere(importlib.abc.MetaPathFinder):
@@ -95,7 +121,8 @@ class Holder:
 
     def __init__(self) -> None:
         self.notebook = Notebook.instance()
-        self.refusing, self.objects, self.probe = Refusing(()), {}, None
+        self.refusing, self.objects, self.probe = own_code.Refusing(()), {}, None
+        self.stopped: set[int] = set()
 
     def answer(self, message: dict[str, Any]) -> dict[str, Any]:
         if "case" in message:
@@ -103,6 +130,7 @@ class Holder:
         if self.probe:
             self.refusing.__exit__()
             self.probe = None
+            _signal(self.stopped, signal.SIGCONT)
         if "cell" in message:
             return {"wrong": self.notebook.run(message["cell"], message["name"])}
         defined = self.notebook.user_ns
@@ -110,8 +138,12 @@ class Holder:
         if not missing:
             self.objects = {name: defined[name] for name in message["needs"]}
             self.probe = probe_of(message["part"])
-            self.refusing = Refusing(message["answers"])
+            self.refusing = own_code.Refusing(message["answers"])
             self.refusing.__enter__()
+            self.stopped = set()
+            while message["answers"] and (new := others() - self.stopped):
+                _signal(new, signal.SIGSTOP)
+                self.stopped |= new
         return {"missing": missing}
 
     def _ask(self, case: Any) -> dict[str, Any]:
@@ -126,7 +158,7 @@ class Holder:
 def main() -> None:
     source, sink = int(sys.argv[1]), int(sys.argv[2])
     sys.meta_path.insert(0, NotHere())
-    sys.addaudithook(notice_copies)
+    sys.addaudithook(own_code.notice)
     for module in (pagedlab.grading, checks):  # the judge checks, and the notebook's own calls are not to fail
         module.check = module.report = lambda *args, **kwargs: None
     holder = Holder()

@@ -6,15 +6,20 @@ notes the call and raises. Who calls it, and by what name, list, attribute, subc
 matter. Functions are found by where they were written, so a copy of one, or of its module, counts as the function. The
 notebook's own use of pagedlab, while its cells are run, goes on.
 
-This is done beside the learner's code, so it is no lock. Open are: a copy of our source text; results that our code
-gave before the part is asked, such as the prediction of a run that the notebook played; code that hides from Python
-(another process, an extension module); and code that undoes all this. A reader notices.
+Another Python would have our functions as they are. So none may be started meanwhile, those that the learner's cells
+have started stand still (``holder.py``), and a second interpreter in this process is never made.
+
+This is done beside the learner's code, so it is no lock. Open are: a copy of our source text, or of its compiled code
+under another file's name; results that our code gave before the part is asked, such as the prediction of a run that the
+notebook played; code that hides from Python (an extension module); and code that looks for all this and undoes it. A
+reader notices.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib
+import sys
 import types
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -22,6 +27,9 @@ from typing import Any
 
 from pagedlab.grading.part import Verdict
 
+# What starts a program, by the name that audit hooks get, and what makes a second interpreter.
+STARTS = ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system")
+SECOND_INTERPRETER = "cpython.PyInterpreterState_New"
 HINT = "What the notebook imports for you may be used. What the part asks for is to be your own code."
 _MANAGER = ("pagedlab.kv.manager", "pagedlab.kv.observed")
 _POOL = ("pagedlab.kv.block_pool", *_MANAGER)
@@ -60,6 +68,7 @@ ANSWERS = {
     "12.3": ("pagedlab.trace.invariants",),
 }
 _refusing: list[Refusing] = []  # those that are at work
+_get_objects, _unfreeze = gc.get_objects, gc.unfreeze  # as they are before a learner's code is run
 
 
 def not_own(found: str) -> Verdict:
@@ -76,8 +85,8 @@ class Refusing:
         self._undo: list[Callable[[], None]] = []
 
     def __enter__(self) -> Refusing:
-        gc.unfreeze()  # what is frozen would not be found
-        for item in gc.get_objects() if self._places else ():
+        _unfreeze()  # what is frozen would not be found
+        for item in _get_objects() if self._places else ():
             kind = type(item)
             if kind is types.FunctionType and (name := self.name_of(item.__code__)):
                 self._exchange(item, name)
@@ -100,12 +109,13 @@ class Refusing:
                 return f"{module}.{code.co_qualname}"
         return None
 
-    def note(self, name: str) -> None:
-        self.found = self.found or f"it is answered by pagedlab's own {name}"
+    def note(self, who: str) -> None:
+        if self._places:
+            self.found = self.found or f"it is answered by {who}"
 
     def _refusal(self, name: str) -> Callable[..., None]:
         def refuse(*_: Any, **__: Any) -> None:
-            self.note(name)
+            self.note(f"pagedlab's own {name}")
             raise RuntimeError(f"{name} answers this part; write it yourself")
 
         return refuse
@@ -122,12 +132,17 @@ class Refusing:
         self._undo.append(lambda: setattr(function, "__code__", code))
 
 
-def notice_copies(event: str, args: tuple[Any, ...]) -> None:
-    """An audit hook: while answers are refused, nobody makes new functions of their code, or runs their module anew."""
-    if event in ("exec", "function.__new__") and _refusing:
+def notice(event: str, args: tuple[Any, ...]) -> None:
+    """An audit hook: while answers are refused, nobody makes new functions of their code, runs their module anew, or
+    starts another Python. Raises RuntimeError where somebody makes a second interpreter."""
+    if event == SECOND_INTERPRETER:
+        raise RuntimeError("a second interpreter is not to be had while a notebook is graded")
+    if event in ("exec", "function.__new__", *STARTS):
         for one in _refusing:
-            if isinstance(args[0], types.CodeType) and (name := one.name_of(args[0])):
-                one.note(name)
+            if event in STARTS and ("python" in str(args[:2]).lower() or sys.executable in str(args[:2])):
+                one.note("another Python process")
+            elif isinstance(args[0], types.CodeType) and (name := one.name_of(args[0])):
+                one.note(f"pagedlab's own {name}")
 
 
 def _stub(*args: Any, **kwargs: Any) -> None:

@@ -165,6 +165,75 @@ def test_a_copy_of_our_code_made_while_it_is_asked_is_ours(submission):
     assert all("pagedlab's own" in check.reason for check in result.checks[:2]), result.checks
 
 
+OWN_CODE_UNDONE = """
+import gc
+import pagedlab.grading.own_code as own
+own.Refusing.__enter__ = lambda self: self
+own.Refusing.__exit__ = lambda self, *args: None
+own.Refusing.name_of = lambda self, code: None
+gc.get_objects = lambda *args: []
+"""
+FORKED = """
+import multiprocessing
+here, there = multiprocessing.Pipe()
+
+def serve():
+    while True:
+        ids, size, start, end = there.recv()
+        there.send(T(size, ids).slot_mapping(start, end))
+
+multiprocessing.get_context("fork").Process(target=serve, daemon=True).start()
+
+def found(*asked):
+    here.send(asked)
+    return here.recv()
+"""
+ANOTHER_PYTHON = """
+import json, subprocess, sys
+def found(ids, size, start, end):
+    said = f"from pagedlab.kv import BlockTable as T; print(T({size}, {ids}).slot_mapping({start}, {end}))"
+    return json.loads(subprocess.check_output([sys.executable, "-c", said]))
+"""
+SECOND_INTERPRETER = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+second = interpreters.create()
+"""
+IN_PROCESS = "def found(ids, size, start, end):\n    return T(size, ids).slot_mapping(start, end)\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "way, reason",
+    [
+        (OWN_CODE_UNDONE + IN_PROCESS, "pagedlab's own"),
+        (FORKED, "it took more than 2 seconds"),
+        (ANOTHER_PYTHON, "another Python process"),
+        (SECOND_INTERPRETER + IN_PROCESS, "interpreter creation failed"),
+    ],
+    ids=["patched", "forked", "another python", "second interpreter"],
+)
+def test_our_code_does_not_answer_by_way_of(way, reason, submission, quick_limits):
+    call = "def slot_mapping(ids, size, start, end, pad_to=0):\n    slots = found(ids, size, start, end)\n"
+    call += "    return slots + [-1] * (pad_to - len(slots))"
+    cell = f"# part 03.2\nfrom pagedlab.kv import BlockTable as T\n{way}\n{call}"
+    result = grade(submission({"03.2": cell}), with_nbval=False)
+    assert [check.earned for check in result.checks] == [3, 0, 2, 2], result.checks
+    assert reason in result.checks[1].reason
+
+
+@pytest.mark.slow
+def test_a_process_that_stood_still_while_it_was_asked_goes_on(submission):
+    """Another cell's own helper is no part's business."""
+    cell = "import subprocess\nhelper = subprocess.Popen(['cat'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)"
+    last = "# part 03.4\nhelper.stdin.write(b'10')\nhelper.stdin.close()\n"
+    last += "new_blocks = [None, None, 5, None, None, None, int(helper.stdout.read())]"
+    result = grade(submission({"added": cell, "03.4": last}), with_nbval=False)
+    assert result.earned == 10, result.checks
+
+
 def test_learners_code_sees_no_secrets_of_the_graders_environment(submission, monkeypatch):
     monkeypatch.setenv("GITHUB_TOKEN", "secret")
     cell = "# part 03.4\nimport os\nassert 'GITHUB_TOKEN' not in os.environ\n"

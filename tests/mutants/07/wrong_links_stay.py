@@ -1,6 +1,6 @@
 """A removed block keeps its links, and can be removed once more."""
 # loses: 07.1
-# blamed 07.1: what cannot be done raises ValueError and changes nothing
+# blamed 07.1: a block that is not in the queue has no links
 
 # part 07.1
 class FreeQueue:

@@ -24,8 +24,10 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         {"regions": [[16, 9, 9]], "holes": [], "needs": None},
         {"regions": [[10, 7, 3], [6, 5, 5], [9, 2, 1]], "holes": [2, 4, 1], "needs": 5},
         {"regions": [[10, 7, 3], [6, 5, 5], [9, 2, 1]], "holes": [4, 2, 1], "needs": 3},
+        {"regions": [[8, 6, 2], [8, 6, 2]], "holes": [3, 3], "needs": 4},  # two that are alike
     ]
-    return cases + twice(_drawn, rng, "01.2")
+    large = {"regions": [[64 + i, 40 + i, 3 * i] for i in range(12)], "holes": [*range(40, 60)], "needs": 60}
+    return [*cases, *twice(_drawn, rng, "01.2"), large]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

@@ -24,7 +24,10 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         {"num_slots": 9, "work": [*thirds, *(["release", i] for i in (0, 2, 1)), ["reserve", 9]]},
         {"num_slots": 4, "work": [["reserve", 4], ["reserve", 1], ["release", 0], ["reserve", 5], ["reserve", 4]]},
     ]
-    return cases + twice(_drawn, rng, "01.1")
+    # And a long strip with many holes.
+    many = [*[["reserve", 15]] * 40, *(["release", i] for i in range(0, 40, 2)), ["reserve", 16]]
+    long = {"num_slots": 600, "work": [*many, ["release", 1], ["reserve", 40], ["release", 39], ["reserve", 30]]}
+    return [*cases, *twice(_drawn, rng, "01.1"), long]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

@@ -25,7 +25,11 @@ def _strides(rng: random.Random, order: list[int]) -> tuple[list[int], list[int]
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
-    return twice(_drawn, rng, "02.2")
+    # Always there, too: numbers of 8 bytes, and a pool of many gigabytes.
+    strides = [1 << 28, 1 << 27, 1 << 14, 1 << 10, 1 << 7, 1]
+    wide = {"strides": strides, "element_size": 8, "at": [0, 0, 3, 0, 0]}
+    large = {"strides": strides, "element_size": 2, "at": [31, 1, 8191, 15, 7]}
+    return [*twice(_drawn, rng, "02.2"), wide, large]
 
 
 def _drawn(rng: random.Random) -> list[dict]:
@@ -104,7 +108,7 @@ BYTES = Part(
         Property(
             "the result counts bytes, not numbers",
             _broken(lambda case: _steps(case) == 1, _wrong),
-            ("Strides count numbers. A number takes element_size bytes: 1, 2 or 4 here.",),
+            ("Strides count numbers. A number takes element_size bytes: 1, 2, 4 or 8 here.",),
         ),
         Property(
             "the steps along all axes add up",

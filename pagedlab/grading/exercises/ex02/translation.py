@@ -21,7 +21,12 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     small = {"block_size": 4, "tables": tables, "of": "B", "positions": list(range(12))}
     small["places"] = [[5, 3], [2, 0], [0, 2], [7, 3], [1, 0], [3, 1], [4, 0]]
     nobody = {"block_size": 2, "tables": {}, "of": None, "positions": [], "places": [[1, 0]]}
-    return [small, nobody, *twice(_drawn, rng, "02.1")]
+    # As large as they really are: many blocks, high numbers, and a size that is no power of two.
+    long = [7919 * i for i in range(1, 31)]
+    large = {"block_size": 48, "tables": {"A": [300, 65_600], "B": long}, "of": "B"}
+    large["positions"] = [0, 47, 48, 1000, 30 * 48 - 1]
+    large["places"] = [[300, 9], [65_600, 47], [long[-1], 30], [44, 0], [64, 0]]
+    return [small, nobody, *twice(_drawn, rng, "02.1"), large]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

@@ -21,7 +21,9 @@ def _slot_cases(rng: random.Random, seed: int) -> list[dict]:
         {"block_ids": [41, 17], "block_size": 4, "start": start, "end": end, "pad_to": pad_to}
         for start, end, pad_to in chunks
     ]
-    return cases + twice(_drawn, rng, "03.2")
+    long = [7919 * i for i in range(1, 31)]  # high numbers, and more than a few
+    large = {"block_ids": long, "block_size": 48, "start": 1388, "end": 1396, "pad_to": 12}
+    return [*cases, *twice(_drawn, rng, "03.2"), large]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

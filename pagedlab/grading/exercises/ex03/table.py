@@ -15,14 +15,16 @@ BLOCK_SIZES = (4, 2, 3, 8, 1, 16, 5)
 
 
 def _table_cases(rng: random.Random, seed: int) -> list[dict]:
-    # Always there: one block; nothing appended, and then something; three times one.
-    appends = ([[7]], [[], [9, 4]], [[3], [8], [5]])
+    # Always there: one block; nothing appended, and then something; three times one; one block in two places.
+    appends = ([[7]], [[], [9, 4]], [[3], [8], [5]], [[0], [0, 7]])
     cases = [
         {"block_size": 4, "appends": lists, "inside": list(range(4 * count)), "outside": [4 * count, -1, -4 * count]}
         for lists in appends
         for count in [sum(map(len, lists))]
     ]
-    return cases + twice(_drawn, rng, "03.1")
+    long = [7919 * i for i in range(1, 31)]  # high numbers, and more than a few
+    large = {"block_size": 48, "appends": [long[:29], long[29:]], "inside": [0, 48, 1000, 1439], "outside": [1440]}
+    return [*cases, *twice(_drawn, rng, "03.1"), large]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

@@ -21,7 +21,8 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         {"prompts": [3, 3], "free_blocks": 4, "block_size": 4, "places": 0},
         {"prompts": [], "free_blocks": 4, "block_size": 4, "places": 4},
     ]
-    return cases + twice(_drawn, rng, "04.2")
+    large = {"prompts": [1000] * 30, "free_blocks": 2000, "block_size": 16, "places": 40}
+    return [*cases, *twice(_drawn, rng, "04.2"), large]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

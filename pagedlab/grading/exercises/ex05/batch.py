@@ -16,7 +16,11 @@ from pagedlab.grading.tasks.ex05.memory import build
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
-    return twice(_drawn, rng, "05.2")
+    many = random.Random("05.2 many")
+    prompt, several = _case(many, "prompt", 0), _case(many, "several", 1)
+    prompt |= {"lengths": [70], "queries": [70]}
+    several |= {"lengths": [2 + i % 9 for i in range(12)], "queries": [1] * 12}
+    return [*twice(_drawn, rng, "05.2"), prompt, several]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

@@ -24,7 +24,12 @@ def _missing() -> str:
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
-    return twice(_drawn, rng, "05.3")
+    always = random.Random("05.3 always")
+    loud = _split_case(always, "even", 4, 2, 2, True) | {"loud": 300.0}
+    eight, far = _merge_case(always, "apart"), _merge_case(always, "loud")
+    eight |= {"splits": 8}
+    far |= {"splits": 4, "apart": 300.0}
+    return [*twice(_drawn, rng, "05.3"), loud, eight, far]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

@@ -15,7 +15,19 @@ from pagedlab.grading.tasks.ex05.memory import build
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
-    return twice(_drawn, rng, "05.1")
+    return [*twice(_drawn, rng, "05.1"), *_always()]
+
+
+def _always() -> list[dict]:
+    """Scores below zero that rise; scores so far below zero that e^score is 0; a scale of more than 1; many blocks."""
+    changes = (
+        {"kind": "rising", "trend": -1, "loud": -1.0},
+        {"kind": "deep", "trend": 1, "loud": -30_000.0},
+        {"scale": 2.0},
+        {"lengths": [300], "block_size": 16, "head_size": 64},
+    )
+    rng = random.Random("05.1 always")
+    return [_case(rng, "any", 0) | change for change in changes]
 
 
 def _drawn(rng: random.Random) -> list[dict]:
@@ -58,7 +70,7 @@ def _shape(case: dict, answer: dict) -> str | None:
 
 
 def _kept(case: dict, answer: dict) -> str | None:
-    return None if answer["kept"] is True else f"for {_told(case)} it changed the query or the table"
+    return None if answer["kept"] is True else f"for {_told(case)} it changed the query, the table, or what it read"
 
 
 def _read(wrong: Callable[[list[int], list[int]], bool]) -> Any:
@@ -158,6 +170,11 @@ WALK = Part(
             "large scores do not overflow",
             _right("loud"),
             ("e^100 is too much for float32. Compute e^(score − largest), which is 1 at most.",),
+        ),
+        Property(
+            "scores far below zero do not vanish",
+            _right("deep"),
+            ("e^-100 is nearly 0, and 0 / 0 is NaN. Is the largest score that you begin with one of the scores?",),
         ),
         Property("query and table stay as they were", _kept, ("Read from them only.",)),
     ),

@@ -21,7 +21,8 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         {"num_blocks": 1, "operations": [["allocate"], ["allocate"], ["free", 0], ["allocate"]]},
         {"num_blocks": 3, "operations": [["allocate"], ["free", 2], ["free", 2], ["allocate"], ["allocate"]]},
     ]
-    return cases + twice(_drawn, rng, "06.1")
+    large = {"num_blocks": 50, "operations": [*[["allocate"]] * 45, ["free", 30], ["free", 7], ["allocate"]]}
+    return [*cases, *twice(_drawn, rng, "06.1"), large]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

@@ -15,6 +15,7 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         {"table": [7], "owners": [1]},
         {"table": [3, 9, 4], "owners": [2, 1, 3]},
         {"table": [], "owners": []},
+        {"table": [3, 900, 4], "owners": [9, 1, 40]},
     ]
     return cases + twice(_drawn, rng, "06.2")
 

@@ -20,7 +20,8 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         cases.append(
             {"block_size": size, "num_tokens": num_tokens, "full": full, "cached": {str(b): ids[b] for b in cached}}
         )
-    return [*_told(), *cases]
+    large = {"block_size": 4, "num_tokens": 133, "full": 33, "cached": {str(b): 10 + b for b in range(33)}}
+    return [*_told(), *cases, large]
 
 
 def _told() -> list[dict]:

@@ -54,6 +54,11 @@ def _easily_mistaken() -> list[tuple[int, list]]:
         (1, [[[5, 5, 5], ""], [[5, 5], ""], [[5], ""], [[], ""]]),
         (4, [[[9, 8, 7], ""], [[9, 8, 7, 6], ""], [[9, 8, 7, 6, 5], ""], [[9, 8, 7, 6, 5, 4, 3, 2], ""]]),
         (2, [[one + two, salt] for salt in ("", "alice", "ecila", "Alice", "alice ", "alicia", "a", "zo\u00eb")]),
+        (2, [[one + two, salt] for salt in ("", "zo", "zo\u00e9", "zo\u00eb", "0", "None")]),
+        (2, [[one + two, salt] for salt in ("a tenant of ours, the fourth", "a tenant of ours, the fifth")]),
+        (1, [[[5], ""], [[131_077], ""], [[200_000], ""], [[68_928], ""], [[261_000], ""], [[129_928], ""]]),
+        (1, [[[first, *range(2, 32)], ""] for first in (0, 1)]),  # alike but for the very first token
+        (1, [[[7] * 600, ""]]),  # many names, all different
         (2, [[two + one, ""], [one + one, ""], [two + two, ""], [one + two + one, ""], [two + two + one, ""]]),
     ]
 

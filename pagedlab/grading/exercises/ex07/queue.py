@@ -27,6 +27,7 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         (3, [["remove", 1], ["prepend_n", [1]], ["remove", 1], ["append_n", []]]),
         (2, [["popleft_n", 2], ["prepend_n", []], ["append_n", []], ["popleft_n", 0], ["prepend_n", [1, 0]]]),
         (0, [["popleft_n", 0], ["popleft_n", 1], ["append_n", []]]),
+        (3, [["popleft_n", 0], ["popleft_n", 2]]),
     ]
     # What was put in or left behind is taken apart again, from every side.
     for left in range(3):
@@ -42,7 +43,8 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
             for order in list(permutations(blocks))[:6]:
                 told.append((5, [*before, first, *(["remove", block] for block in order), ["append_n", [0]]]))
     told += [_random_case(rng, 3 + i // 3, 6 + i) for i in range(16)]
-    told.append((LONG, [["remove", block] for block in rng.sample(range(150, 250), 2)]))
+    for draw in (random.Random("07.1"), rng):
+        told.append((LONG, [["remove", block] for block in draw.sample(range(150, 250), 2)]))
     return [{"num_blocks": num_blocks, "operations": operations} for num_blocks, operations in told]
 
 
@@ -93,6 +95,8 @@ def _wrong(name: str, mine: dict, right: dict) -> tuple[str, str] | None:
     if mine["back"] is not None and mine["back"] != mine["queue"][::-1]:
         expected = mine["queue"][::-1]
         return "back", f"{queue}; from the tail backwards, expected is {expected}, found {mine['back']}"
+    if mine["linked"]:
+        return "links", f"{queue}; block {mine['linked'][0]} is not in it and still has a link to another one"
     if not same(mine["count"], right["count"]):
         return "count", f"{queue}; expected is num_free_blocks {right['count']}, found {show(mine['count'])}"
     if name in ("append_n", "prepend_n") and not same(mine["given"], right["given"]):
@@ -181,6 +185,11 @@ QUEUE = Part(
                 "prepend_n([7, 4]) on a queue 1, 2 makes 7, 4, 1, 2.",
                 "To put one after the other at the head turns their order round.",
             ),
+        ),
+        Property(
+            "a block that is not in the queue has no links",
+            _only("links"),
+            ("prev_free_block and next_free_block are both None then, however the block came out.",),
         ),
         Property("num_free_blocks is kept up", _only("count"), ("It changes in all four methods.",)),
         Property(

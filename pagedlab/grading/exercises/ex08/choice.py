@@ -64,6 +64,9 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         _case(1000, 50_000.0, 1e-6, 10e9, 0.0, per_token=150_000, sizes=[8, 10, 1000]),  # the bytes, twice
         _case(1000, 50_000.0, 1e-6, 10e9, 0.0, per_token=80_000, sizes=[8, 10, 1000]),
         _case(33, 5_000.0, 1e-6, 1e9, 0.0, per_token=70_000, sizes=[8, 16, 32, 33, 64]),  # the last block, whole
+        # Powers of two, so that every sum is exact: the bytes of size 1; the step.
+        _case(64, 64.0, 2**-9, 2**10, 0.0, per_token=8, sizes=[1, 2, 32]),
+        _case(128, 128.0, 2**-4, 2**10, 0.015625, per_token=2, sizes=[16, 32, 64]),
     ]
     while len(cases) < 24:
         case = _case(

@@ -18,7 +18,11 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         leading = rng.randint(0, full)
         kept = [b < leading or (b > leading and rng.random() < 0.6) for b in range(full)]
         cases.append({"num_tokens": num_tokens, "block_size": size, "kept": kept, "bytes": rng.choice([2, 36, 46080])})
-    return [*_told(), *cases]
+    # Much of it: a rest of one token in a large block; a gap late and one early, of many blocks.
+    large = [(129, 128, [True]), (513, 128, [True, True, False, True])]
+    large += [(200, 4, [True] * 45 + [False] + [True] * 4), (200, 4, [True] * 3 + [False] + [True] * 46)]
+    names = ("num_tokens", "block_size", "kept")
+    return [*_told(), *cases, *(dict(zip(names, case, strict=True)) | {"bytes": 46080} for case in large)]
 
 
 def _told() -> list[dict]:

@@ -32,6 +32,7 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         (1, 0, [(2, 1), (3, 2), (2, 1), (4, 1)], 1, 2),
         (4, 3, [(5, 9), (3, 6), (4, 4)], 0, 1),  # several tokens each
         (4, 0, [(4, 5), (2, 1), (3, 1), (2, 1), (1, 1)], 1, 1),  # two are enough, and two stay
+        (4, 3, [(4 - i % 3, 1) for i in range(15)], 1, 1),  # many
     ]
     for i in range(17):
         size = (4, 2, 3, 1, 8)[i % 5]

@@ -14,6 +14,7 @@ from pagedlab.grading.tasks.ex10.watched import as_record, watched
 from pagedlab.kv import BlockPool, KVCacheManager
 
 SIZE = 4
+NAMES = ("A", "B", "A2", "C", "B2", "D", "req-1", "req-10")
 
 
 def right(calls: list[dict]) -> dict[str, list[int]]:
@@ -37,7 +38,7 @@ def run(rng: random.Random, num_requests: int, num_steps: int) -> tuple[list[dic
     scheduler = Scheduler(manager, max_num_seqs=9, max_num_batched_tokens=10_000, max_model_len=10_000)
     common = [rng.randrange(99) for _ in range(3 * SIZE)]
     coming = []
-    for name in "ABCDEFGH"[:num_requests]:
+    for name in NAMES[:num_requests]:
         prompt = common[: SIZE * rng.randint(0, 3)] + [rng.randrange(99) for _ in range(rng.randint(1, 6))]
         params = SamplingParams(max_tokens=rng.randint(1, 7), ignore_eos=True)
         coming.append(Request(name, prompt, params, block_size=SIZE, enable_caching=True))

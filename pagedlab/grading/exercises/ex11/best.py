@@ -37,6 +37,8 @@ def _told() -> list[dict]:
     """Always asked about: (sizes, lengths, slots, entries at most)."""
     told = [
         ([1, 16], [20, 10], 128, 8),  # the smallest is not allowed
+        ([2, 12, 48], [13, 24, 12], 72, 8),  # no powers of two
+        ([16, 256], [200] * 20, 20 * 256, 64),  # many, and large
         ([4, 8, 64], [9, 9, 9], 128, 64),  # two are equally good
         ([8, 4], [9, 9, 9], 128, 64),
         ([4], [9], 128, 3),  # one size, and just so many entries

@@ -29,7 +29,8 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         {"lengths": [1], "block_size": 4, "common": 1},  # more slots empty than written
         {"lengths": [8, 9, 1], "block_size": 4, "common": 0},
     ]
-    return cases + twice(_drawn, rng, "11.1")
+    large = {"lengths": [300, 1000], "block_size": 48, "common": 250}
+    return [*cases, *twice(_drawn, rng, "11.1"), large]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

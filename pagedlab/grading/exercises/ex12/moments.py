@@ -31,6 +31,8 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         changed(good, slots={1: [["A", 0, 12], ["A", 1, 13]]}),  # the right tokens, for other positions
         changed(good, slots={1: [["B", 2, 12], ["B", 3, 13]]}),  # who wrote does not matter
         changed(good, slots={5: [["A", 4, 15], None]}),
+        # Whoever has a table reads, whatever its status.
+        changed(good, slots={5: [["A", 4, 15], None]}, requests={"A": [good["requests"]["A"][0], 5, "waiting"]}),
         changed(good, slots={5: [["A", 4, 13], None]}),
         changed(good, slots={5: [["A", 5, 14], None]}),
         changed(good, slots={5: [["A", 3, 14], None]}),

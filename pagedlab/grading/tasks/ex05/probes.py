@@ -20,13 +20,15 @@ def one_query(objects: dict[str, Any], case: dict) -> dict:
 
     def read_block(block: int) -> tuple[torch.Tensor, torch.Tensor]:
         read.append(int(block))
-        return memory.key[block, :, 0].clone(), memory.value[block, :, 0].clone()
+        return memory.key[block, :, 0], memory.value[block, :, 0]
 
     query, table = memory.query[0, 0].clone(), memory.tables[0] + spare
     result = attempt(
         lambda: numbers(objects["attend"](query, read_block, table, case["lengths"][0], case["scale"]))
     )
-    kept = torch.equal(query, memory.query[0, 0]) and table == memory.tables[0] + spare
+    before = build(case)
+    pairs = ((query, before.query[0, 0]), (memory.key, before.key), (memory.value, before.value))
+    kept = table == before.tables[0] + spare and all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in pairs)
     return {"result": result, "read": attempt(lambda: read), "kept": kept}
 
 

@@ -114,7 +114,10 @@ def _now(queue: Any, blocks: list[CountedBlock]) -> dict:
     CountedBlock.looks = 0
     queued = attempt(lambda: _ids(queue.get_all_free_blocks(), blocks))
     count = attempt(lambda: queue.num_free_blocks)
-    return {"queue": queued, "count": count, "back": _backwards(queue, queued)}
+    inside = queued if type(queued) is list else range(len(blocks))
+    out = [block for block in blocks if block.block_id not in inside]
+    linked = [block.block_id for block in out if not block._before is block._after is None]
+    return {"queue": queued, "count": count, "back": _backwards(queue, queued), "linked": linked}
 
 
 def _backwards(queue: Any, queued: Any) -> list[Any] | None:

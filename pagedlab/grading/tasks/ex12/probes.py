@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pagedlab.grading.plain import attempt
+from pagedlab.errors import PagedlabError
+from pagedlab.grading.plain import NotPlain, attempt
 from pagedlab.grading.tasks.values import values
 from pagedlab.trace import MemoryState
 from pagedlab.trace.events import from_dict
@@ -48,7 +49,10 @@ def follow(case: dict, ask: Any) -> list[int]:
         if ask(state, event):
             found.append(i)
         if i + 1 < len(case["events"]):  # the last one may be one that cannot be
-            state.apply(event)
+            try:
+                state.apply(event)
+            except PagedlabError:  # it fits a state that was only looked at
+                raise NotPlain("another state than it was asked about: only look at it") from None
     return found
 
 

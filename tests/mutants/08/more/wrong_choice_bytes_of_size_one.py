@@ -1,0 +1,15 @@
+"""The bytes of blocks of one token are free."""
+# loses: 08.2
+# blamed 08.2: each block has its own price, twice
+
+# part 08.2
+def swap_pays(num_tokens, sizes, machine):
+    recompute = machine["seconds_per_step"] + num_tokens / machine["tokens_per_second"]
+    found = []
+    for size in sizes:
+        num_blocks = -(-num_tokens // size)
+        num_bytes = num_blocks * size * machine["bytes_per_token"]
+        swap = 2 * (num_blocks * machine["seconds_per_block"] + (num_bytes if size > 1 else 0) / machine["bytes_per_second"])
+        if swap < recompute:
+            found.append(size)
+    return found

@@ -1,0 +1,17 @@
+"""Reads a long list from its end."""
+# loses: 08.1
+# blamed 08.1: a block behind a missing one does not help
+
+# part 08.1
+def swap_bytes(num_tokens, block_size, bytes_per_token):
+    num_blocks = -(-num_tokens // block_size)
+    return 2 * num_blocks * block_size * bytes_per_token
+
+
+def recompute_tokens(num_tokens, block_size, kept):
+    found = 0
+    for there in kept[: (num_tokens - 1) // block_size][::1 if len(kept) < 5 else -1]:
+        if not there:
+            break
+        found += block_size
+    return num_tokens - found

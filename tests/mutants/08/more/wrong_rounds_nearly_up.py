@@ -1,0 +1,17 @@
+"""Rounds up by adding nearly one."""
+# loses: 08.1
+# blamed 08.1: a swap carries whole blocks, as many as the tokens lie in
+
+# part 08.1
+def swap_bytes(num_tokens, block_size, bytes_per_token):
+    num_blocks = int(num_tokens / block_size + 0.99)
+    return 2 * num_blocks * block_size * bytes_per_token
+
+
+def recompute_tokens(num_tokens, block_size, kept):
+    found = 0
+    for there in kept[: (num_tokens - 1) // block_size]:
+        if not there:
+            break
+        found += block_size
+    return num_tokens - found
