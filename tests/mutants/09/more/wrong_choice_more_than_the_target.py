@@ -1,6 +1,6 @@
 """Exactly the target is not enough."""
 # loses: 09.2
-# blamed 09.2: the setting meets the target, and None means that no setting does
+# blamed 09.2: no other setting that meets the target has fewer preemptions
 
 # part 09.2
 def choose(utilizations, limits, target, run):
