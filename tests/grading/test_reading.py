@@ -5,7 +5,7 @@ import random
 import pytest
 
 from pagedlab.grading.exercises.ex10.facts import facts
-from pagedlab.grading.exercises.ex10.tables import right, run
+from pagedlab.grading.exercises.ex10.tables import NAMES, right, run
 from pagedlab.grading.tasks.ex10 import puzzle, recorded
 
 
@@ -20,7 +20,7 @@ def test_the_tables_read_from_the_cases_records_are_those_of_their_managers():
     calls_of, shared, came_back = set(), 0, 0
     for seed in range(60):
         calls, manager = run(random.Random(seed), 3 + seed % 4, 4 + seed % 7)
-        held = {name: manager.get_block_ids(name) for name in "ABCDEFGH"}
+        held = {name: manager.get_block_ids(name) for name in NAMES}
         assert right(calls) == {name: table for name, table in held.items() if table}
         calls_of |= {call["method"] for call in calls}
         blocks = [block for table in held.values() for block in table]
