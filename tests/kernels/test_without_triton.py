@@ -1,6 +1,7 @@
 """Where there is no Triton, lessons and exercises say so and go on."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,18 +65,33 @@ def test_why_there_is_none_depends_on_the_system(platform, why):
     assert said.splitlines() == [why, f"not run here: {why}"]
 
 
+def collect_without_triton(what, platform, tmp_path):
+    """Let pytest collect `what` as CI on `platform` would, and say why it left anything out."""
+    blocked = f"{NO_TRITON}import torch, pagedlab.grading.plain\nsys.platform = {platform!r}\n"
+    (tmp_path / "no_triton.py").write_text(blocked)
+    command = [sys.executable, "-m", "pytest", "-p", "no_triton", "-p", "no:cacheprovider", "-rs", "-q", "--co"]
+    environment = os.environ | {"CI": "true", "PYTHONPATH": str(tmp_path)}
+    return subprocess.run([*command, what], cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
 @pytest.mark.parametrize("platform, ends, why", [
     ("linux", 2, "Triton is not installed"),
     ("darwin", 0, "this system has no Triton"),
 ])
 def test_without_triton_the_other_tests_of_this_folder_are_skipped_with_a_reason(platform, ends, why, tmp_path):
-    blocked = f"{NO_TRITON}import torch, pagedlab.grading.plain\nsys.platform = {platform!r}\n"
-    (tmp_path / "no_triton.py").write_text(blocked)
-    command = [sys.executable, "-m", "pytest", "-p", "no_triton", "-p", "no:cacheprovider", "-rs", "-q", "--co"]
-    environment = os.environ | {"CI": "true", "PYTHONPATH": str(tmp_path)}
-    file = "tests/kernels/test_refusals.py"
-    done = subprocess.run([*command, file], cwd=ROOT, env=environment, capture_output=True, text=True)
+    done = collect_without_triton("tests/kernels/test_refusals.py", platform, tmp_path)
     assert (done.returncode in (0, 5)) == (ends == 0) and why in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_without_triton_all_tests_are_collected_and_those_that_need_it_reported(tmp_path):
+    done = collect_without_triton("tests", "darwin", tmp_path)
+    files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
+    needing = {name for name in files if name.startswith("tests/kernels/") and not name.endswith("_without_triton.py")}
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line} == files - needing
+    reported = rf"SKIPPED \[{len(needing)}\] tests/kernels/conftest.py:\d+: this system has no Triton"
+    assert re.search(reported, done.stdout), done.stdout[-500:]
 
 
 @pytest.mark.slow
