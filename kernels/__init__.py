@@ -90,6 +90,7 @@ def interpreting() -> bool:
 
 
 def _check_numpy(triton_version: str) -> None:
+    """pyproject.toml keeps such a pair from being installed; Colab brings its own Triton and NumPy."""
     import numpy
 
     numbers = [tuple(int(n) for n in version.split(".")[:2]) for version in (triton_version, numpy.__version__)]
