@@ -1,4 +1,7 @@
-"""Wrong answers lose exactly the points that they should; right ones, however they are written, lose none."""
+"""Wrong answers lose exactly the points that they should; right ones, however they are written, lose none.
+
+Here through a whole grading, in a process of its own; those in folders ``more`` only in forks (``test_mutants.py``).
+"""
 
 import pytest
 from submissions import MUTANTS, ROOT, answers_of, loses
@@ -20,7 +23,9 @@ def test_an_answer_loses_the_points_it_should_and_no_others(mutant, submission):
 def test_there_are_enough_wrong_and_right_answers():
     assert {file.parent.name for file in FILES} == set(EXERCISES)
     for folder in {file.parent for file in FILES}:
-        assert len(list(folder.glob("wrong_*.py"))) >= 5
+        assert len(list(folder.rglob("wrong_*.py"))) >= 20
+        losing = set().union(*(loses(file) for file in folder.glob("wrong_*.py")))
+        assert losing == {part.name for part in load_exercise(folder.name).parts}
         assert len(list(folder.glob("right_*.py"))) >= 2
 
 
