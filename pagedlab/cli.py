@@ -268,7 +268,7 @@ def gpu_check(
         metavar="FOLDER", help="Where the figures and traces go.")] = Path("artifacts/gpu-check"),
 ) -> None:
     """Check and measure the kernels on this machine's GPU."""
-    from pagedlab.bench.gpu_check import run
+    from pagedlab.bench.gpu.check import run
 
     raise typer.Exit(run(compile_only, out))
 

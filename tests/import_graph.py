@@ -36,7 +36,7 @@ def import_graph(folders: dict[str, Path]) -> Graph:
 
 
 def circles(graph: Graph) -> list[list[str]]:
-    """The strongly connected components of more than one module: each module in one imports itself, by way of others."""
+    """The strongly connected components of more than one module: each in it imports itself, by way of others."""
     reached = {module: _reach(graph, module) for module in graph}
     together = {tuple(sorted(other for other in reached[m] if m in reached.get(other, ()))) for m in graph}
     return [list(component) for component in sorted(together) if component]
@@ -66,8 +66,8 @@ def _loaded_late(package: str, tree: ast.Module, modules: dict) -> dict[str, str
     for node in tree.body:
         match node:
             case ast.Assign(value=ast.Dict(values=[ast.Constant(value=str()), *_])):
-                for name, value in ast.literal_eval(node.value).items():
-                    found |= {name: full for full in (value, f"{package}.{value}") if full in modules}
+                names = ast.literal_eval(node.value).items()
+                found |= {n: full for n, value in names for full in (value, f"{package}.{value}") if full in modules}
     return found
 
 
