@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from pagedlab.errors import PagedlabError
+from pagedlab.grading.classroom import Graded
 from pagedlab.grading.grade import Result
-
-if TYPE_CHECKING:
-    from pagedlab.grading.classroom import Graded
 
 
 def as_text(result: Result) -> str:
