@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from pagedlab.bench.bound import BoundOf
-from pagedlab.bench.machine import check_writable, keep, machine, said
+from pagedlab.bench.machine import check_writable, keep, machine, machine_line
 from pagedlab.bench.workloads import WORKLOADS, Workload, check_room
 from pagedlab.engine import LLM, SamplingParams
 from pagedlab.errors import PagedlabError
@@ -125,7 +125,7 @@ def run(
 
 
 def _table(result: dict[str, Any]) -> str:
-    lines = [f"{result['model']}, fp32. {said(result['machine'])}. Medians of {result['rounds']} rounds."]
+    lines = [f"{result['model']}, fp32. {machine_line(result['machine'])}. Medians of {result['rounds']} rounds."]
     if "transformers" in result:
         lines[0] += f" transformers {result['transformers']}."
     for name, case in result["cases"].items():

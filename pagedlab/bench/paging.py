@@ -20,7 +20,7 @@ import torch
 
 from pagedlab.attention import KVPool, LayerKV, paged_attention
 from pagedlab.attention.torch_backend import Plan
-from pagedlab.bench.machine import check_writable, keep, machine, said
+from pagedlab.bench.machine import check_writable, keep, machine, machine_line
 from pagedlab.engine.runner import ModelRunner, ScheduledRequest
 from pagedlab.errors import PagedlabError
 from pagedlab.kv.block_table import BlockTable
@@ -166,7 +166,7 @@ def run(
 def _table(result: dict[str, Any]) -> str:
     lines = [
         f"A decode step of {result['batch']} requests, {result['model']}, fp32, blocks of {result['block_size']} "
-        f"scattered over the pool. {said(result['machine'])}.",
+        f"scattered over the pool. {machine_line(result['machine'])}.",
         f"{'context':>8}{'paged, ms':>12}{'contiguous, ms':>17}{'paged costs':>14}{'of it gathering, ms':>22}",
     ]
     for context, at in result["contexts"].items():

@@ -135,8 +135,8 @@ def separated(price: float) -> float | None:
     return price if 0 < price < math.inf else None
 
 
-def told(price: float, form: str, unit: str, scale: float = 1.0) -> str:
-    """A price in words: ``told(5.8e9, ".1f", "GB/s", 1e-9)`` is "5.8 GB/s", or "not separable"."""
+def price_text(price: float, form: str, unit: str, scale: float = 1.0) -> str:
+    """A price in words: ``price_text(5.8e9, ".1f", "GB/s", 1e-9)`` is "5.8 GB/s", or "not separable"."""
     return "not separable" if separated(price) is None else f"{price * scale:{form}} {unit}"
 
 
@@ -376,7 +376,7 @@ def _table(r: dict[str, Any]) -> str:
 
 
 def _price(r: dict[str, Any], key: str, form: str, unit: str, scale: float = 1.0) -> str:
-    return told(r[key] or 0.0, form, unit, scale)
+    return price_text(r[key] or 0.0, form, unit, scale)
 
 
 def _changes(crossovers: dict[int, int | None]) -> str:

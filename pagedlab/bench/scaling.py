@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from pagedlab.attention import KVPool, paged_attention
-from pagedlab.bench.machine import check_writable, keep, machine, said
+from pagedlab.bench.machine import check_writable, keep, machine, machine_line
 from pagedlab.engine import LLM, SamplingParams
 from pagedlab.engine.runner import ModelRunner, ScheduledRequest
 from pagedlab.errors import PagedlabError
@@ -167,7 +167,7 @@ def _table(result: dict[str, Any]) -> str:
     points = {(p["batch"], p["context"]): 1e3 * statistics.median(p["seconds"]) for p in result["step_seconds"]}
     contexts = sorted({context for _, context in points})
     lines = [
-        f"Milliseconds of a decode step, {result['model']}, fp32. {said(result['machine'])}.",
+        f"Milliseconds of a decode step, {result['model']}, fp32. {machine_line(result['machine'])}.",
         f"{'batch':>6}" + "".join(f"{f'context {context}':>14}" for context in contexts),
     ]
     for batch in sorted({batch for batch, _ in points}):
@@ -206,7 +206,7 @@ def write_page(result: dict[str, Any], path: Path) -> None:
         figure.update_xaxes(title_text="requests in the batch", type="log", tickvals=list(BATCHES), row=1, col=column)
     figure.update_yaxes(type="log", row=1, col=1)
     figure.update_yaxes(rangemode="tozero", row=1, col=2)
-    figure.update_layout(title=f"{result['model']}, fp32 · {said(result['machine'])}", template="plotly_white")
+    figure.update_layout(title=f"{result['model']}, fp32 · {machine_line(result['machine'])}", template="plotly_white")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.write_html(path, include_plotlyjs=True)

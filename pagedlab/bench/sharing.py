@@ -117,6 +117,6 @@ def _table(r: dict[str, Any]) -> str:
         f"The sampled answers are {'the same, token for token' if same else 'NOT THE SAME'}, in the first three rows."
     )
     for what, ranges in PAPER.items():
-        said = ", ".join(f"{low} to {high} % on {name}" for name, (low, high) in ranges.items())
-        lines.append(f"The paper saved by sharing, in {what}: {said}.")
+        ranges_text = ", ".join(f"{low} to {high} % on {name}" for name, (low, high) in ranges.items())
+        lines.append(f"The paper saved by sharing, in {what}: {ranges_text}.")
     return "\n".join(lines)
