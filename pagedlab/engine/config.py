@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pagedlab.errors import PagedlabError, is_real, is_whole, whole
-
-GIB = 1 << 30
+from pagedlab.executor.pool_size import GIB
 
 
 @dataclass
