@@ -32,6 +32,12 @@ SIZES = LlamaConfig(
 BYTES = sys.getsizeof(1 << 20)  # of a number in a list
 
 
+def logits_after(seen: list[Slot], seed: int) -> list[float]:
+    """The model: [vocabulary] after these tokens and positions, in their order."""
+    noise = random.Random(hashlib.sha256(repr((seed, seen)).encode()).digest())
+    return [noise.gauss(0.0, 2.0) for _ in range(SIZES.vocab_size)]
+
+
 def choose(logits: list[float], draw: Draw) -> int:
     """A token id from ``logits`` [vocabulary]: the likeliest, or one at random after temperature, top-k and top-p."""
     order = sorted(range(len(logits)), key=lambda token: -logits[token])
@@ -133,8 +139,7 @@ class CountingExecutor:
         """[vocabulary], from everything that the table leads to."""
         size = self._block_size
         seen = [self._pool[blocks[position // size]][position % size] for position in range(context)]
-        noise = random.Random(hashlib.sha256(repr((self.seed, seen)).encode()).digest())
-        return [noise.gauss(0.0, 2.0) for _ in range(SIZES.vocab_size)]
+        return logits_after(seen, self.seed)
 
     # -------------------------------------------------------------------------------------------------------- memory
 

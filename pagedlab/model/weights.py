@@ -60,7 +60,7 @@ def checked_device(device: str | torch.device) -> torch.device:
     except (RuntimeError, TypeError, ValueError):
         found = None
     if found is None or found.type not in ("cpu", "cuda", "mps"):
-        raise PagedlabError(f"Unknown device {device!r}; allowed are cpu, mps, cuda, cuda:0 and the like.")
+        raise PagedlabError(f"Unknown device {device!r}; allowed are cpu, cuda, cuda:0 and the like, and mps.")
     if found.type == "cuda" and not torch.cuda.is_available():
         raise PagedlabError(
             f"device is {device!r}, but there is no CUDA device here: use 'cpu'. `pagedlab doctor` says more."

@@ -104,7 +104,7 @@ def changed(arguments: dict, changes: list) -> dict:
 
 
 @some
-@given(changes(), st.sampled_from(BACKENDS), st.booleans())
+@given(changes(), st.sampled_from([*BACKENDS]), st.booleans())
 @example([("block_tables", (0, 8))], "triton", False)
 @example([("block_tables", (0, -1))], "torch", False)
 @example([("scale", (math.nan,))], "reference", False)
