@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import torch
 
-from pagedlab.attention import backends
-from pagedlab.attention.backends import BACKENDS, AttentionBackend, choose_backend
+from pagedlab.attention.backends import BACKENDS, AttentionBackend, backend_for, choose_backend
 from pagedlab.attention.checks import can_look, check_inputs, check_options, check_values
 from pagedlab.attention.kv_pool import KVPool, LayerKV
 
@@ -56,7 +55,7 @@ def paged_attention(
     The paper: section 4.1 (PagedAttention); the arguments are those of vLLM's `vllm/v1/attention/backends/`.
     """
     check_inputs(query, kv_pool, block_tables, seq_lens, query_start_loc)
-    chosen = backends.backend_for(backend, query.device)
+    chosen = backend_for(backend, query.device)
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1])
     scale, sliding_window, soft_cap = check_options(scale, sliding_window, soft_cap)
@@ -82,7 +81,7 @@ def for_all_layers(
 
     def attend(query: torch.Tensor, layer: LayerKV) -> torch.Tensor:
         if not run:
-            chosen = backends.backend_for(None, query.device)
+            chosen = backend_for(None, query.device)
             check_inputs(query, layer, *places)
             if can_look(query.device, chosen):
                 check_values(len(query), layer, *places)

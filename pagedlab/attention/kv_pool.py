@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pagedlab.attention import backends
+from pagedlab.attention.backends import backend_for
 from pagedlab.attention.write import write_kv
 from pagedlab.errors import whole
 from pagedlab.kernels.pairs import check_pairs
@@ -126,7 +126,7 @@ class KVPool:
         """
         sources, destinations = check_pairs("copy_blocks", pairs, self.num_blocks, self.num_blocks)
         if sources:
-            backends.backend_for(None, self.device).copy_blocks(self.data, sources, destinations)
+            backend_for(None, self.device).copy_blocks(self.data, sources, destinations)
 
     @property
     def bytes_per_token(self) -> int:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from pagedlab.attention import backends
-from pagedlab.attention.backends import AttentionBackend
+from pagedlab.attention.backends import AttentionBackend, backend_for
 from pagedlab.attention.checks import can_look, check_layer, check_tensors
 from pagedlab.errors import PagedlabError
 
@@ -15,7 +14,7 @@ from pagedlab.errors import PagedlabError
 def write_kv(layer, key: torch.Tensor, value: torch.Tensor, slot_mapping: torch.Tensor, *, backend=None) -> None:
     """Write K and V `[tokens, KV heads, head size]` of new tokens into their slots (see `LayerKV.write`)."""
     check_write(layer, key, value, slot_mapping)
-    _putting(layer, slot_mapping, backends.backend_for(backend, key.device))(layer, key, value)
+    _putting(layer, slot_mapping, backend_for(backend, key.device))(layer, key, value)
 
 
 def for_all_layers(layer, slot_mapping: torch.Tensor) -> Callable[..., None]:
@@ -24,7 +23,7 @@ def for_all_layers(layer, slot_mapping: torch.Tensor) -> Callable[..., None]:
     They are looked at once, slots here and shapes at the first layer. Errors as of `write_kv`.
     """
     check_slot_mapping(slot_mapping)
-    put = _putting(layer, slot_mapping, backends.backend_for(None, slot_mapping.device))
+    put = _putting(layer, slot_mapping, backend_for(None, slot_mapping.device))
     checked = False
 
     def write(layer, key, value):

@@ -3,42 +3,29 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import operator
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from pagedlab.engine import refusals
 from pagedlab.engine import snapshot as snapshots
 from pagedlab.engine.beam import BeamSearchOutput, BeamSearchParams
-from pagedlab.engine.config import EngineConfig
+from pagedlab.engine.config import config_of
 from pagedlab.engine.eras import ERAS
 from pagedlab.engine.events import EngineEvents, trace_header
 from pagedlab.engine.output import is_stop, output_of
-from pagedlab.engine.prompts import Prompt, clash, encode, free_name, is_text, several
+from pagedlab.engine.prompts import Prompt, check_text, encode, name_for, several
 from pagedlab.engine.request import Request, RequestOutput, SamplingParams
 from pagedlab.engine.sampling import answer_seed, request_seed
-from pagedlab.engine.scheduler import SchedulerOutput
+from pagedlab.engine.scheduler import SchedulerOutput, StepUnderWay
 from pagedlab.engine.sequence_group import SequenceGroup
-from pagedlab.errors import PagedlabError, is_whole
+from pagedlab.errors import PagedlabError
 from pagedlab.executor import Executor, ScheduledRequest, make_executor
 from pagedlab.kv.block_table import BlockTable
 from pagedlab.trace import events as ev
 from pagedlab.trace.recorder import Recorder, Trace
-
-
-@dataclass
-class StepUnderWay:
-    """A step that was submitted, until its tokens are collected. ``handle``: the executor's."""
-
-    number: int
-    started: float
-    output: SchedulerOutput
-    batch: list[ScheduledRequest]
-    handle: Any
 
 
 class LLM:
@@ -76,7 +63,7 @@ class LLM:
     ) -> None:
         if not isinstance(record, bool):
             raise PagedlabError(f"record is {record!r}; it must be True (keep every event) or False.")
-        self.config = k = _config(knobs)
+        self.config = k = config_of(knobs)
         self.era = ERAS[k.era]
         given = {
             "block_pool": block_pool,
@@ -152,17 +139,8 @@ class LLM:
         """
         params = sampling_params or SamplingParams()
         token_ids = self._encode(prompt)
-        for name, text in (("request_id", request_id), ("salt", salt)):
-            if text is not None and not is_text(text):
-                raise PagedlabError(f"{name} is {text!r}; it must be a string.")
-        if request_id is None:
-            request_id = free_name(self.num_requests, self.groups)
-        other = clash(request_id, self.groups)
-        if other is not None:
-            raise PagedlabError(
-                f"There is already an unfinished request {other!r}, and {request_id!r} is its name or that of one of "
-                "its answers; give another request_id."
-            )
+        check_text(request_id=request_id, salt=salt)
+        request_id = name_for(request_id, self.num_requests, self.groups)
         self._check_fits(token_ids, params, request_id)
         self.log("add_request", token_ids, params, request_id=request_id, salt=salt)
 
@@ -345,12 +323,6 @@ class LLM:
             )
         return batch
 
-    def took(self, requests: list[Request], token_ids: list[int], by: Callable[..., Any]) -> dict[str, int]:
-        """For the era: a token for each request, told to the trace as the work of ``by``; by request id."""
-        for request, token in zip(requests, token_ids, strict=True):
-            self.events.sampled(request, token, by)
-        return {request.request_id: token for request, token in zip(requests, token_ids, strict=True)}
-
     def _outputs(self, sampled: dict[str, int]) -> list[RequestOutput]:
         """The outputs of prompts that got a token; complete ones leave the engine."""
         for group in self.groups.values():
@@ -376,18 +348,12 @@ class LLM:
         Only what the model reads changes; the manager still owns the blocks it gave, so nothing is lost when the
         request ends. The trace is marked as edited. Raises PagedlabError for an entry or a block that does not exist.
         """
-        table = self.tables.get(request_id)
-        if table is None:
-            running = ", ".join(self.tables) or "none"
-            raise PagedlabError(f"Request {request_id!r} is not running; running are: {running}.")
-        if not is_whole(logical_block) or not 0 <= logical_block < len(table):
-            raise PagedlabError(
-                f"Request {request_id!r} has logical blocks 0 to {len(table) - 1}, not {logical_block}."
-            )
-        if not is_whole(block_id) or not 0 <= block_id < self.num_blocks:
-            raise PagedlabError(f"There is no physical block #{block_id}; the pool has #0 to #{self.num_blocks - 1}.")
+        reason = refusals.no_entry(self.tables, request_id, logical_block, block_id, self.num_blocks)
+        if reason:
+            raise PagedlabError(reason)
         logical_block, block_id = operator.index(logical_block), operator.index(block_id)
         self.log("remap", request_id, logical_block, block_id)
+        table = self.tables[request_id]
         old = table.block_ids[logical_block]
         table.block_ids[logical_block] = block_id
         self.used_blocks.add(block_id)  # it may be written to from now on
@@ -454,19 +420,6 @@ class LLM:
             if request_id is not None:
                 self.events.refused(request_id, reason, params.max_tokens, self.add_request)
             raise PagedlabError(reason)
-
-    def longest(self, num_tokens: int, params: SamplingParams | BeamSearchParams) -> int:
-        """For the era: how many tokens a sequence may come to have in memory; the one sampled last is never
-        written."""
-        return min(num_tokens + params.max_tokens, self.max_model_len) - 1
-
-
-def _config(knobs: dict[str, Any]) -> EngineConfig:
-    allowed = [field.name for field in dataclasses.fields(EngineConfig)]
-    unknown = [name for name in knobs if name not in allowed]
-    if unknown:
-        raise PagedlabError(f"Unknown knob {', '.join(unknown)}. Knobs are: {', '.join(allowed)}.")
-    return EngineConfig(**knobs)
 
 
 def _executor(executor: Executor | None, model: str | LLM | None, device: Any, dtype: Any, seed: int) -> Executor:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pagedlab.engine import refusals
 from pagedlab.engine.beam import BeamSearch, BeamSearchOutput, BeamSearchParams, BeamSearchSequence
+from pagedlab.engine.draws import assign, draw
 from pagedlab.engine.paper_scheduler import PaperScheduler, PaperSchedulerOutput
 from pagedlab.engine.prompts import Prompt
 from pagedlab.engine.request import Request, SamplingParams
 from pagedlab.engine.sampling import answer_seed
 from pagedlab.engine.sequence_group import SequenceGroup
-from pagedlab.engine.v1 import draw
 from pagedlab.errors import PagedlabError, whole
 from pagedlab.executor import SamplerOutput, SamplingMetadata, ScheduledRequest
 from pagedlab.kv.block_table import BlockTable
@@ -76,7 +76,7 @@ class Paper:
         return refusals.no_room_for_group(
             num_tokens,
             params,
-            longest=llm.longest(num_tokens, params),
+            max_model_len=llm.max_model_len,
             block_size=llm.config.block_size,
             num_blocks=llm.num_blocks,
             watermark_blocks=llm.kv_cache_manager.watermark_blocks,
@@ -171,7 +171,8 @@ class Paper:
                 continue
             while len(group.children) < group.width:  # the prompt is computed, once, for all
                 sequences.append(_fork(llm, group, sequences[0], sequences[0].num_tokens))
-            sampled |= llm.took(sequences, [next(token_ids) for _ in sequences], llm.executor.sampler)
+            tokens = [next(token_ids) for _ in sequences]
+            sampled |= assign(sequences, tokens, llm.executor.sampler, llm.events)
         return sampled
 
 
@@ -202,7 +203,7 @@ def _next_beams(
         beam = proposal.parent
         sequences.append(_fork(llm, group, beam, beam.num_tokens) if beam in sequences else beam)
     group.beam.cum_logprob = {s.request_id: p.cum_logprob for s, p in zip(sequences, going_on, strict=True)}
-    return llm.took(sequences, [p.token_id for p in going_on], group.beam.advance)
+    return assign(sequences, [p.token_id for p in going_on], group.beam.advance, llm.events)
 
 
 def _fork(llm: LLM, group: SequenceGroup, parent: Request, num_computed: int, seed: int | None = None) -> Request:

@@ -45,6 +45,13 @@ def listed(prompt: Any) -> list:
         ) from None
 
 
+def check_text(**values: Any) -> None:
+    """Raises PagedlabError for a value that is given and is no text."""
+    for name, value in values.items():
+        if value is not None and not is_text(value):
+            raise PagedlabError(f"{name} is {value!r}; it must be a string.")
+
+
 def is_text(value: Any) -> bool:
     """A string without lone surrogates: one that can be hashed, and written to a file."""
     try:
@@ -53,11 +60,20 @@ def is_text(value: Any) -> bool:
         return False
 
 
-def free_name(number: int, taken: Iterable[str]) -> str:
-    """The first of A, B, … Z, AA, … from the one of that ``number`` on that clashes with none of ``taken``."""
-    while clash(letters(number), taken) is not None:
-        number += 1
-    return letters(number)
+def name_for(request_id: str | None, number: int, taken: Iterable[str]) -> str:
+    """``request_id``, or else the first of A, B, … Z, AA, … from the one of that ``number`` on that clashes with none
+    of ``taken``. Raises PagedlabError for a ``request_id`` that clashes."""
+    if request_id is None:
+        while clash(letters(number), taken) is not None:
+            number += 1
+        return letters(number)
+    other = clash(request_id, taken)
+    if other is not None:
+        raise PagedlabError(
+            f"There is already an unfinished request {other!r}, and {request_id!r} is its name or that of one of "
+            "its answers; give another request_id."
+        )
+    return request_id
 
 
 def letters(number: int) -> str:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from pagedlab.engine import refusals
 from pagedlab.engine.beam import BeamSearchOutput, BeamSearchParams
+from pagedlab.engine.draws import assign, draw
 from pagedlab.engine.prompts import Prompt
-from pagedlab.engine.request import Request, SamplingParams
+from pagedlab.engine.request import SamplingParams
 from pagedlab.engine.scheduler import Scheduler, SchedulerOutput
 from pagedlab.engine.sequence_group import SequenceGroup
 from pagedlab.errors import PagedlabError
-from pagedlab.executor import Draw, SamplerOutput, SamplingMetadata, ScheduledRequest
+from pagedlab.executor import SamplerOutput, SamplingMetadata, ScheduledRequest
 from pagedlab.kv.block_pool import BlockPool
 from pagedlab.kv.block_table import BlockTable
 from pagedlab.kv.manager import KVCacheManager
@@ -69,7 +70,7 @@ class V1:
         return refusals.no_room(
             num_tokens,
             params,
-            longest=llm.longest(num_tokens, params),
+            max_model_len=llm.max_model_len,
             block_size=llm.config.block_size,
             num_blocks=llm.num_blocks,
         )
@@ -88,7 +89,7 @@ class V1:
     def sampled(self, llm: LLM, batch: list[ScheduledRequest], output: SamplerOutput) -> dict[str, int]:
         """The tokens that were drawn, by request."""
         requests = [llm.requests[part.request_id] for part in batch if _is_last(part)]
-        return llm.took(requests, output.token_ids, llm.executor.sampler)
+        return assign(requests, output.token_ids, llm.executor.sampler, llm.events)
 
     # --------------------------------------------------------------------------------------- what V1 does not have
 
@@ -102,13 +103,6 @@ class V1:
 
     def set_copy_on_write(self, llm: LLM, on: bool) -> NoReturn:
         raise PagedlabError(refusals.NO_COPIES)
-
-
-def draw(row: int, request: Request, seed: int | None = None) -> Draw:
-    """The next token of ``request``, from a row of the batch. ``seed``: of a fork that there is not yet."""
-    p = request.sampling_params
-    seed = request.seed if seed is None else seed
-    return Draw(row, request.num_tokens, seed, p.temperature, p.top_k, p.top_p)
 
 
 def _is_last(part: ScheduledRequest) -> bool:

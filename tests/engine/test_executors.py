@@ -124,6 +124,26 @@ def test_a_wrong_entry_in_a_block_table_gives_wrong_tokens_and_undoing_it_the_ri
     assert replay(llm.trace).requests["A"].token_ids == PROMPTS[2] + answer
 
 
+def test_restoring_a_snapshot_brings_back_what_lay_in_the_blocks(base):
+    llm = LLM(base, num_gpu_blocks_override=32, block_size=4)
+    for prompt in PROMPTS[2:4]:
+        llm.add_request(prompt, PARAMS)
+    llm.step()
+    snapshot, used = llm.snapshot(), set(llm.used_blocks)
+    for _ in range(3):
+        while llm.step_count < 8:
+            llm.step()
+        later = min(llm.used_blocks - used)
+        assert np.any(llm.executor.read_block(0, later)[0])
+        llm.executor.copy_blocks([(llm.tables["B"].block_ids[0], llm.tables["A"].block_ids[0])])
+        llm.restore(snapshot)
+        assert not np.any(llm.executor.read_block(0, later)[0]), "nobody had written to it then"
+    answers = {}
+    while llm.has_unfinished_requests():
+        answers |= {output.request_id: output.outputs[0].token_ids for output in llm.step()}
+    assert list(answers.values()) == [without_pages(base, prompt, PARAMS.max_tokens) for prompt in PROMPTS[2:4]]
+
+
 def test_a_branch_is_lived_again_on_the_same_weights(base):
     llm = LLM(base, num_gpu_blocks_override=32, block_size=4, record=True)
     llm.generate(PROMPTS[:2], PARAMS)
