@@ -146,6 +146,11 @@ class MemoryState:
     def has_null_block(self) -> bool:
         return self.era == "v1"
 
+    @property
+    def has_own_order(self) -> bool:
+        """Did the pool's free queue ever differ from what the events imply? Then its eviction order is its own."""
+        return ev.FreeQueueReordered.kind in self.counts
+
     def apply(self, event: ev.Event) -> None:
         """Fold one event in. Raises PagedlabError where the event cannot follow on this state."""
         try:
