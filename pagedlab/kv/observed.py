@@ -32,6 +32,8 @@ class FreeBlockQueueView:
     def confirms(self, head: Sequence[int], tail: Sequence[int]) -> bool:
         blocks = self._pool.blocks
         head, tail = [blocks[i] for i in head], [blocks[i] for i in tail]
+        if not isinstance(head[0], KVCacheBlock):  # a record of a learner's own, which may have no links
+            return False
         before, after = head[0].prev_free_block, tail[-1].next_free_block
         return (
             (before is None or (self._is_sentinel(before) and before.next_free_block is head[0]))
@@ -56,6 +58,13 @@ class FreeBlockQueueView:
 def _follow(blocks: list[KVCacheBlock]) -> bool:
     """Does each link lead to the next of them? (Equal lists of the same objects are compared by their addresses.)"""
     return [block.next_free_block for block in blocks[:-1]] == blocks[1:]
+
+
+def _without_hash(blocks: Sequence[KVCacheBlock]) -> list[KVCacheBlock]:
+    try:
+        return [block for block in blocks if not block.is_cached]
+    except AttributeError:  # a record of a learner's own
+        return [block for block in blocks if block.block_hash is None]
 
 
 class ObservedBlockPool:
@@ -109,10 +118,12 @@ class ObservedBlockPool:
         self._pool.free_blocks(ordered_blocks)
         source = source_of(self._pool.free_blocks)
         numbers, counts = tuple(block_ids(ordered_blocks)), ref_cnts(ordered_blocks)
-        named = [block.block_id for block in ordered_blocks if block.is_cached and not block.ref_cnt]
-        nameless = [block for block in ordered_blocks if not block.is_cached]
+        freed = tuple([n for n, count in zip(numbers, counts, strict=True) if not count]) if any(counts) else numbers
+        without_hash = _without_hash(ordered_blocks)
+        nameless = {block.block_id: None for block in without_hash if not block.ref_cnt}
+        named = tuple([number for number in freed if number not in nameless]) if nameless else freed
         # vLLM's rule is where they are looked for first; the pool may be a learner's, and have another.
-        to_head, to_tail = self._order.give_back([b.block_id for b in nameless if not b.ref_cnt], named)
+        to_head, to_tail = self._order.give_back(tuple(nameless), named)
         self._recorder.emit(
             ev.BlocksFreed(
                 request_id=self.request_id,
@@ -123,7 +134,7 @@ class ObservedBlockPool:
                 source=source,
             )
         )
-        self._say_forgotten(nameless, source)  # ours forgets none; look all the same
+        self._say_forgotten(without_hash, source)  # ours forgets none; look all the same
         self._order.settle(source)
 
     def cache_full_blocks(
@@ -151,7 +162,7 @@ class ObservedBlockPool:
 
     def _say_forgotten(self, blocks: Sequence[KVCacheBlock], source: str) -> None:
         """Those of ``blocks`` that had a hash and have none any more."""
-        for block_id in [block.block_id for block in blocks if not block.is_cached and block.block_id in self._hashes]:
+        for block_id in [b.block_id for b in _without_hash(blocks) if b.block_id in self._hashes]:
             block_hash = self._hashes.pop(block_id).hex()
             self._recorder.emit(ev.BlockEvicted(block_id=block_id, block_hash=block_hash, source=source))
 

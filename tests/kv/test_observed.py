@@ -106,14 +106,45 @@ class ListQueue:
         return list(self.blocks)
 
 
+class OwnBlock:
+    """A record with what the manager and the observer need, and no more."""
+
+    is_null = False
+
+    def __init__(self, block_id):
+        self.block_id, self.ref_cnt, self.block_hash = block_id, 0, None
+
+
 class LastNumberFirstInAList(BlockPool):
-    """A pool on a queue of its own, which is turned round from the start."""
+    """A pool of records and on a queue of its own, which is turned round from the start."""
 
     def __init__(self, num_gpu_blocks, enable_caching=True):
         super().__init__(num_gpu_blocks, enable_caching)
-        for block in self.blocks:
-            block.prev_free_block = block.next_free_block = None
+        self.blocks = [OwnBlock(i) for i in range(num_gpu_blocks)]
+        self.null_block = self.blocks[0]
         self.free_block_queue = ListQueue(self.blocks[:0:-1])
+
+    def get_new_blocks(self, num_blocks):
+        blocks = self.free_block_queue.popleft_n(num_blocks)
+        for block in blocks:
+            block.ref_cnt = 1
+            self.evict_blocks([block])
+        return blocks
+
+    def evict_blocks(self, blocks):
+        for block in blocks:
+            if block.block_hash is not None:
+                self._drop_hash(block)
+
+    def free_blocks(self, ordered_blocks):
+        for block in ordered_blocks:
+            block.ref_cnt -= 1
+        self.free_block_queue.append_n([block for block in ordered_blocks if block.ref_cnt == 0])
+
+    def cache_full_blocks(self, blocks, block_hashes, first, end):
+        for block, block_hash in zip(blocks[first:end], block_hashes[first:end], strict=True):
+            block.block_hash = block_hash
+            self.cached_block_hash_to_blocks.setdefault(block_hash, []).append(block)
 
 
 class TurnsRound(BlockPool):
