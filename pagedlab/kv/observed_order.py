@@ -7,7 +7,7 @@ To compare the two whole, after each call, would cost as much as there are free 
 a call had to change is looked at: who was handed out, against the head; where those given back went; how many are
 free; both ends. What cannot be noticed at once is a change of places among blocks that the call did not name, away
 from the ends. It is noticed when one of them is handed out in another turn, and at the latest when ``TURNS`` times as
-many blocks have moved as are free, since the whole queue is looked at then. A queue of ``FEW`` blocks is looked at
+many blocks have moved as are free, since the whole queue is looked at then. One of at most ``FEW`` is looked at
 whole in every call.
 """
 
