@@ -32,6 +32,7 @@ def test_after_a_restart_the_lab_says_to_run_the_cell_again_and_that_helps(jupyt
     page = shown(jupyter, lab_page, "restarted.ipynb")
     restart(jupyter, page)
     page.wait_for_timeout(3000)
+    page.evaluate(f"() => {KERNEL}.requestKernelInfo().then(() => true)")  # until then a cell that is run may be lost
     lab_page.wait_idle()
     page.locator(".pagedlab .go").click()
     page.wait_for_function(AGAIN, timeout=30_000)
