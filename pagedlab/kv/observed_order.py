@@ -113,10 +113,11 @@ class ImpliedOrder:
 
 def elsewhere(implied: Sequence[int], found: Sequence[int], loose: set[int]) -> tuple[int, ...]:
     """The places in ``found`` of blocks from which it follows: all others keep the order that they have in ``implied``.
-    The ``loose`` ones where these suffice, else all from the first to the last difference."""
-    if [b for b in implied if b not in loose] == [b for b in found if b not in loose]:
-        return tuple(place for place, block_id in enumerate(found) if block_id in loose)
+    Few of the ``loose`` ones where these suffice, else all from the first to the last difference."""
     differ = [place for place, (a, b) in enumerate(zip(implied, found, strict=True)) if a != b]
+    for moved in (loose.intersection(found[place] for place in differ), loose):
+        if [b for b in implied if b not in moved] == [b for b in found if b not in moved]:
+            return tuple(place for place, block_id in enumerate(found) if block_id in moved)
     return tuple(range(differ[0], differ[-1] + 1))
 
 

@@ -249,8 +249,6 @@ def _free(scene: Scene) -> list[str]:
     if not free:
         return [f"No block is free: all {usable} are in use"]
     title = "Free stack, top first" if scene.state.era == "paper" else "Next free"
-    if scene.state.has_own_order:
-        title = "Next free, in the pool's own order"
     besides = ", without #0" if scene.state.has_null_block else ""
     ways = []
     for most, more in ((6, besides), (5, besides), (4, besides), (3, besides), (3, ""), (2, "")):

@@ -66,6 +66,7 @@ def test_the_event_moves_one_order_into_any_other(seed):
 
 def test_only_the_blocks_that_a_call_moved_are_told_where_that_is_enough():
     assert elsewhere([1, 2, 3, 4, 7, 8], [1, 7, 2, 3, 8, 4], {7, 8}) == (1, 4)
+    assert elsewhere([7, 1, 2, 3, 8], [7, 1, 8, 2, 3], {7, 8}) == (2,)
     assert elsewhere([1, 2, 3, 4, 7], [1, 3, 2, 7, 4], {7}) == (1, 2, 3, 4)
 
 
