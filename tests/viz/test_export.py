@@ -9,7 +9,7 @@ from test_lab import FrontEnd
 
 from pagedlab.errors import PagedlabError
 from pagedlab.trace import load, save
-from pagedlab.viz.lab import memory_map
+from pagedlab.viz.memory.lab import memory_map
 
 
 def data_of(page: str) -> dict:

@@ -10,9 +10,9 @@ from pagedlab.errors import PagedlabError
 from pagedlab.kv.contiguous import ContiguousMemory
 from pagedlab.kv.serving import PagedMemory, ServedRequest, Serving
 from pagedlab.trace import load, save
-from pagedlab.viz.fragmentation_lab import LOAD, fragmentation
-from pagedlab.viz.fragmentation_run import KINDS
-from pagedlab.viz.marks import picture
+from pagedlab.viz.kit.marks import picture
+from pagedlab.viz.strips.lab import LOAD, fragmentation
+from pagedlab.viz.strips.run import KINDS
 
 WHAT = ("token", "reserved", "internal", "external", "free")
 
@@ -218,7 +218,7 @@ def test_the_one_who_waits_says_what_it_asks_for_and_what_there_is():
 
 
 def test_a_strip_is_called_by_one_name_and_the_headline_says_whose_it_is():
-    from pagedlab.viz import fragmentation_words as words
+    from pagedlab.viz.strips import words
 
     lab = fragmentation()
     for kind, strip in lab.strips.items():

@@ -1,7 +1,7 @@
 """The five rows that compare contiguous and paged memory: each cell is counted in the run."""
 
-from pagedlab.viz.fragmentation_run import serve
-from pagedlab.viz.fragmentation_table import ROWS, _states, comparison, measure
+from pagedlab.viz.strips.run import serve
+from pagedlab.viz.strips.table import ROWS, _states, comparison, measure
 
 LOAD = [(4, 6), (4, 9), (8, 12, 6), (9, 5), (4, 9)]
 

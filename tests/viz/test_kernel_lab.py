@@ -13,9 +13,9 @@ from pagedlab.errors import PagedlabError
 from pagedlab.trace import Trace, save
 from pagedlab.trace import events as ev
 from pagedlab.trace.events import SCHEMA_VERSION
-from pagedlab.viz.kernel_lab import KernelLab, kernel_walk, watched
-from pagedlab.viz.kernel_layout import Scene, address
-from pagedlab.viz.marks import picture
+from pagedlab.viz.kernel.lab import KernelLab, kernel_walk, watched
+from pagedlab.viz.kernel.layout import Scene, address
+from pagedlab.viz.kit.marks import picture
 
 
 @pytest.fixture(scope="module")

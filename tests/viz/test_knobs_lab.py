@@ -12,9 +12,9 @@ from pagedlab.errors import PagedlabError
 from pagedlab.trace import events as ev
 from pagedlab.trace import replay
 from pagedlab.viz import knobs
-from pagedlab.viz import knobs_layout as layout
-from pagedlab.viz.knobs_run import MEASURES, KnobRun, run_knobs, workload
-from pagedlab.viz.marks import picture
+from pagedlab.viz.board import layout
+from pagedlab.viz.board.run import MEASURES, KnobRun, run_knobs, workload
+from pagedlab.viz.kit.marks import picture
 
 GIB = 1 << 30
 FEW = workload(6)

@@ -12,11 +12,12 @@ from pagedlab.engine import LLM, EngineDriver, SamplingParams
 from pagedlab.errors import PagedlabError
 from pagedlab.trace import Trace, TraceDriver, replay, save
 from pagedlab.trace import events as ev
-from pagedlab.viz import memory_layout, strip
-from pagedlab.viz.lab import MemoryMap, memory_map
-from pagedlab.viz.marks import picture
+from pagedlab.viz.kit.marks import picture
+from pagedlab.viz.kit.widget import NOT_UNDERSTOOD
+from pagedlab.viz.memory import layout as memory_layout
+from pagedlab.viz.memory import strip
+from pagedlab.viz.memory.lab import MemoryMap, memory_map
 from pagedlab.viz.stored import without_live_views
-from pagedlab.viz.widget import NOT_UNDERSTOOD
 
 
 class FrontEnd:
@@ -139,7 +140,7 @@ def test_two_labs_of_one_run_both_see_it_grow():
 
 @pytest.mark.parametrize("kind", ["memory map", "prefix hits"])
 def test_two_labs_of_one_driver_go_through_the_run_together(kind):
-    from pagedlab.viz.prefix_lab import PrefixLab
+    from pagedlab.viz.prefix.lab import PrefixLab
 
     llm = tiny()
     llm.add_request("hello you", params(8))

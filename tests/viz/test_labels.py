@@ -1,7 +1,7 @@
 """Names and colours of requests."""
 
-from pagedlab.viz import labels
-from pagedlab.viz.labels import hues
+from pagedlab.viz.kit import labels
+from pagedlab.viz.kit.labels import hues
 
 
 def test_a_request_keeps_its_colour_whoever_else_arrives():

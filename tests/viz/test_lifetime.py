@@ -8,7 +8,7 @@ import gc, ipywidgets, torch
 from IPython.display import display
 from pagedlab import LLM, SamplingParams
 from pagedlab.viz import fragmentation, knobs, memory_map, prefix_hits
-from pagedlab.viz.widget import _open
+from pagedlab.viz.kit.widget import _open
 torch.set_num_threads(1)
 def engine(name="tiny-random"):
     llm = LLM(name, record=True, num_gpu_blocks_override=64, block_size=4)

@@ -7,10 +7,12 @@ import pytest
 from runs import crowded, patched, recorded_run
 
 from pagedlab.trace import TraceDriver, replay
-from pagedlab.viz import labels, memory_layout, strip
-from pagedlab.viz.history import History
-from pagedlab.viz.marks import diff, picture
-from pagedlab.viz.scene import Scene
+from pagedlab.viz.kit import labels
+from pagedlab.viz.kit.history import History
+from pagedlab.viz.kit.marks import diff, picture
+from pagedlab.viz.memory import layout as memory_layout
+from pagedlab.viz.memory import strip
+from pagedlab.viz.memory.scene import Scene
 
 
 def scenes(trace, selections=None):

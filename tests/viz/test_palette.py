@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from pagedlab.viz.labels import NUM_HUES
-from pagedlab.viz.style import STATIC, palette, resolve
+from pagedlab.viz.kit.labels import NUM_HUES
+from pagedlab.viz.kit.style import STATIC, palette, resolve
 
 # How the three kinds of colour blindness see linear RGB (Machado, Oliveira, Fernandes 2009, severity 1.0).
 SEEN_BY = {

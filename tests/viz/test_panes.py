@@ -6,9 +6,9 @@ from test_lab import FrontEnd, params, tiny
 
 from pagedlab.engine import BeamSearchParams, EngineDriver, SamplingParams
 from pagedlab.errors import PagedlabError
-from pagedlab.viz import pane_code
-from pagedlab.viz.fragmentation_run import serve
-from pagedlab.viz.lab import memory_map
+from pagedlab.viz.memory import code as pane_code
+from pagedlab.viz.memory.lab import memory_map
+from pagedlab.viz.strips.run import serve
 
 
 def two_requests(**knobs):

@@ -8,12 +8,14 @@ from test_memory_picture import scenes
 
 from pagedlab.engine import LLM, BeamSearchParams, SamplingParams
 from pagedlab.trace import TraceDriver, replay
-from pagedlab.viz import labels, memory_layout, strip
-from pagedlab.viz.history import History
-from pagedlab.viz.lab import memory_map
-from pagedlab.viz.marks import picture
-from pagedlab.viz.narrator import narrate
-from pagedlab.viz.scene import story
+from pagedlab.viz.kit import labels
+from pagedlab.viz.kit.history import History
+from pagedlab.viz.kit.marks import picture
+from pagedlab.viz.kit.narrator import narrate
+from pagedlab.viz.memory import layout as memory_layout
+from pagedlab.viz.memory import strip
+from pagedlab.viz.memory.lab import memory_map
+from pagedlab.viz.memory.scene import story
 
 
 def paper(**knobs):

@@ -11,8 +11,8 @@ from pagedlab.engine import LLM, SamplingParams
 from pagedlab.errors import PagedlabError
 from pagedlab.trace import replay, save
 from pagedlab.viz import preemption
-from pagedlab.viz.marks import picture
-from pagedlab.viz.preemption_run import PreemptionHistory, is_short
+from pagedlab.viz.kit.marks import picture
+from pagedlab.viz.victims.run import PreemptionHistory, is_short
 
 PROMPTS = [[(7 * i + 3 * j) % 200 + 1 for j in range(n)] for i, n in enumerate((12, 14, 10, 11, 8))]
 

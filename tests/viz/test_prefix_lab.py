@@ -11,10 +11,10 @@ from pagedlab.engine.request import Request
 from pagedlab.errors import PagedlabError
 from pagedlab.trace import Recorder, replay, save
 from pagedlab.trace import events as ev
-from pagedlab.viz.marks import picture
-from pagedlab.viz.prefix_lab import PrefixLab, prefix_hits
-from pagedlab.viz.prefix_walk import difference, num_hit, place_tree, walk
-from pagedlab.viz.prefix_words import headline
+from pagedlab.viz.kit.marks import picture
+from pagedlab.viz.prefix.lab import PrefixLab, prefix_hits
+from pagedlab.viz.prefix.walk import difference, num_hit, place_tree, walk
+from pagedlab.viz.prefix.words import headline
 
 SYSTEM = "You help. "
 

@@ -4,8 +4,9 @@ import pytest
 from IPython.utils.capture import capture_output
 
 from pagedlab import LLM, SamplingParams
-from pagedlab.viz import knobs, progress
-from pagedlab.viz.progress import Progress
+from pagedlab.viz import knobs
+from pagedlab.viz.kit import progress
+from pagedlab.viz.kit.progress import Progress
 
 
 class Notebook:

@@ -7,8 +7,8 @@ import pytest
 from runs import crowded, recorded_run
 
 from pagedlab.trace import TraceDriver
-from pagedlab.viz.lab import memory_map
-from pagedlab.viz.text import draw
+from pagedlab.viz.memory.lab import memory_map
+from pagedlab.viz.memory.text import draw
 
 HOSTILE = [
     "<",

@@ -5,9 +5,10 @@ from runs import recorded_run
 
 from pagedlab import LLM, SamplingParams
 from pagedlab.trace import replay
-from pagedlab.viz import labels, strip
-from pagedlab.viz.history import History
-from pagedlab.viz.marks import picture
+from pagedlab.viz.kit import labels
+from pagedlab.viz.kit.history import History
+from pagedlab.viz.kit.marks import picture
+from pagedlab.viz.memory import strip
 
 SHARED = list(range(10, 18))
 

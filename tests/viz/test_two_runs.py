@@ -14,9 +14,9 @@ from pagedlab.parity.sched_trace import FIELDS
 from pagedlab.parity.side_by_side import golden, side_by_side
 from pagedlab.trace import events as ev
 from pagedlab.trace import replay
-from pagedlab.viz import side_by_side_layout as layout
 from pagedlab.viz import step_both
-from pagedlab.viz.marks import picture
+from pagedlab.viz.kit.marks import picture
+from pagedlab.viz.side_by_side import layout
 
 
 class InOrder(KVCacheManager):

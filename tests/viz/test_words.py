@@ -7,9 +7,9 @@ from runs import crowded, recorded_run
 
 from pagedlab.trace import TraceDriver
 from pagedlab.trace.events import BlocksFreed
-from pagedlab.viz import labels
-from pagedlab.viz.narrator import _gave_back, in_brief, narrate, next_step
-from pagedlab.viz.scene import Scene, badge, headline, scale
+from pagedlab.viz.kit import labels
+from pagedlab.viz.kit.narrator import _gave_back, in_brief, narrate, next_step
+from pagedlab.viz.memory.scene import Scene, badge, headline, scale
 
 
 def told(trace, position, selected="A"):

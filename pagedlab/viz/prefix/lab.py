@@ -1,0 +1,271 @@
+"""The prefix lab: which blocks can be found again, what a prompt finds, and what that saves."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ipywidgets
+
+from pagedlab.errors import PagedlabError
+from pagedlab.trace import MemoryState, TraceDriver, replay
+from pagedlab.trace import events as ev
+from pagedlab.viz.kit.driver_lab import DriverLab, as_driver
+from pagedlab.viz.kit.marks import Mark
+from pagedlab.viz.kit.widget import LabBox, Strip
+from pagedlab.viz.memory.scene import badge
+from pagedlab.viz.memory.strip import columns
+from pagedlab.viz.prefix import layout
+from pagedlab.viz.prefix import words as wording
+from pagedlab.viz.prefix.walk import Lookup, walk
+
+
+def prefix_hits(
+    what: Any, prompt: str | Sequence[int] | None = None, *, encode: Callable[[str], list[int]] | None = None
+) -> PrefixHits:
+    """The lab of ``what``: an ``LLM(..., record=True)``, a driver, a ``Trace`` (also one of ``pagedlab.attach``), or
+    the path of a saved one.
+
+    ``prompt``: the first to walk; text, or token ids. ``encode``: makes token ids of text; an engine brings its own,
+    and without one the box takes token ids. Raises PagedlabError for what holds no trace, and for text that cannot be
+    encoded.
+    """
+    tokenizer = getattr(getattr(what, "llm", what), "tokenizer", None)  # an engine's, or that of a driver's engine
+    encode = encode or (tokenizer.encode if tokenizer else None)
+    return PrefixHits(PrefixLab(as_driver(what), prompt, encode, getattr(tokenizer, "piece", None)))
+
+
+class PrefixHits(LabBox):
+    """The lab with its box for a prompt. What ``lab`` can do (``forward``, ``seek``, ``svg`` …) it can do too."""
+
+    def __init__(self, lab: PrefixLab) -> None:
+        self.lab = lab
+        hint = "a prompt; Enter walks it" if lab.encode else "token ids, such as 12 7 31"
+        self.box = ipywidgets.Text(
+            value=lab.prompt_text, placeholder=hint, description="prompt", continuous_update=False,
+            layout={"width": "720px"},
+        )  # fmt: skip
+        self._said = ipywidgets.HTML()
+        self.box.observe(lambda change: self._typed(change["new"]), names="value")
+        super().__init__([lab, ipywidgets.HBox([self.box, self._said])])
+
+    def walk(self, prompt: str | Sequence[int]) -> list[Lookup]:
+        """Walk another prompt (text or token ids). Raises PagedlabError for one that cannot be encoded."""
+        return self.lab.walk(prompt)
+
+    def _typed(self, text: str) -> None:
+        try:
+            self.lab.walk(text)
+            self._said.value = ""
+        except PagedlabError as error:
+            self._said.value = f'<span role="alert">{html.escape(str(error))}</span>'
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "lab":
+            raise AttributeError(name)
+        return getattr(self.lab, name)
+
+
+class PrefixLab(DriverLab):
+    """The picture. ``selected`` says how far the prompt has been walked: "1" to the number of its blocks."""
+
+    NAME = "Prefix hits"
+    SIZE = layout.SIZE
+
+    def __init__(
+        self,
+        driver: TraceDriver,
+        prompt: str | Sequence[int] | None,
+        encode: Callable[[str], list[int]] | None,
+        piece: Callable[[int], str] | None = None,  # a token's text
+    ) -> None:
+        self.driver, self.encode, self._piece = driver, encode, piece
+        self.token_ids: list[int] = []
+        self.prompt_text = prompt if isinstance(prompt, str) else " ".join(map(str, prompt or ()))
+        self._restarted = False
+        self._read: tuple[int, MemoryState] | None = None
+        self._cached: list[int] = []  # after each step, how many blocks have a hash
+        self._counter: tuple[int, MemoryState, ev.Event | None] = (0, self._initial(), None)
+        if driver.position == 0:
+            driver.seek(driver.num_steps)
+        if prompt is not None:
+            self.token_ids = self._encoded(prompt)
+        self.read_on()
+        self.selected = str(len(self.lookups)) if self.lookups else None
+        super().__init__()
+
+    # -------------------------------------------------------------------------------------------- for Python
+
+    @property
+    def state(self) -> MemoryState:
+        """Memory at the cursor, not to be changed."""
+        num_events = self.driver.num_events(self.position)
+        if self._read is None or self._read[0] != num_events:
+            self._read = (num_events, replay(self.trace, num_events))
+        return self._read[1]
+
+    @property
+    def lookups(self) -> list[Lookup]:
+        """What each block of the prompt finds at the cursor."""
+        return walk(self.state, self.token_ids)
+
+    def walk(self, prompt: str | Sequence[int]) -> list[Lookup]:
+        """Walk another prompt, and show it from its first block on; the chips go further. Raises PagedlabError for one
+        that cannot be encoded."""
+        self.token_ids = self._encoded(prompt)
+        self._restarted = True
+        self.selected = "1" if self.token_ids else None
+        self.show()
+        return self.lookups
+
+    # ------------------------------------------------------------------------------------------ the picture
+
+    def choose(self, selected: str | None) -> None:
+        known = [str(i + 1) for i in range(len(self.lookups))]
+        if selected is not None and selected not in known:
+            raise PagedlabError(f"The prompt has {len(known)} blocks; there is no lookup {selected!r}.")
+        self.selected = selected
+
+    def move(self, position: int) -> None:
+        self.driver.seek(max(0, min(position, self.num_steps)))
+        if position > self.num_steps:
+            self.driver.step()
+
+    def read_on(self) -> bool:
+        restarted, self._restarted = self._restarted, False
+        done, state, last = self._counter
+        events = self.trace.events
+        if done > len(events) or (done and events[done - 1] is not last):
+            done, state, restarted = 0, self._initial(), True
+            self._cached, self._read = [], None
+            self.driver.seek(min(self.position, self.num_steps))
+        for event in events[done:]:
+            state.apply(event)
+            if isinstance(event, ev.StepEnded | ev.BatchReceived):
+                self._cached.append(sum(prefix.copies for prefix in state.prefixes.values()))
+        self._counter = (len(events), state, events[-1] if events else None)
+        return restarted
+
+    def grown(self) -> bool:
+        return len(self.trace.events) != self._counter[0]
+
+    def stamp(self, position: int) -> Any:
+        return self.driver.num_events(position)
+
+    def marks(self) -> list[Mark]:
+        return layout.marks(self._scene(), self._step_text())
+
+    def static_marks(self) -> list[Mark]:
+        size = self.strip()
+        x = size.left + size.width * self.position / size.columns
+        return [
+            *self.marks(),
+            *size.marks,
+            Mark("playhead", (x - 0.8, size.top - 6, 1.6, size.height + 8), "top playhead"),
+        ]
+
+    def strip(self) -> Strip:
+        """How many blocks have a hash, step by step."""
+        left, (top, bottom) = layout.LEFT, layout.STRIP
+        count = columns(self.num_steps, self.live)
+        pitch, most = (layout.RIGHT - left) / count, max([1, *self._cached])
+        marks = [Mark("time.track", (left, bottom - 1, layout.RIGHT - left, 1), "card track")]
+        for i, cached in enumerate(self._cached):
+            h = (bottom - top) * cached / most
+            place = (left + i * pitch, bottom - h, max(0.5, pitch - (1 if pitch > 3 else 0)), h)
+            marks.append(Mark(f"time.{i + 1}", place, "cell sharp ghost"))
+        marks.append(Mark("time.most", (left + 244, top - 10), "text s11 soft", f"· tallest bar: {most}"))
+        return Strip(marks, left, top, layout.RIGHT - left, bottom - top, count)
+
+    def title(self) -> str:
+        return wording.title(self._scene(), self._step_text())
+
+    def words(self) -> dict[str, str]:
+        scene = self._scene()
+        question = ""
+        if scene.lookups and not scene.ended:
+            question = f"Is block {scene.looked_up} in memory? Choose it in your prompt above."
+        return {
+            "next": "Next batch"
+            if scene.attached
+            else "Run one step"
+            if self.position == self.num_steps
+            else "One step",
+            "question": question,
+            "say": f"{self.title()}. {wording.story(scene)}",
+            "over": "All requests are done" if self.live else "End of the recording",
+        }
+
+    def text(self) -> str:
+        """The walk and the tree for a terminal."""
+        from pagedlab.attach.show import tree_text
+
+        scene = self._scene()
+        lines = [self.title()]
+        for lookup in scene.lookups:
+            lines.append(
+                f"  block {lookup.logical}: {scene.words(lookup.token_ids)[:40]}: {wording.verdict(lookup, scene)}"
+            )
+        return "\n".join([*lines, tree_text(self.state, 20)])
+
+    def _initial(self) -> MemoryState:
+        return MemoryState.of(self.trace.header["config"])
+
+    def _step_text(self) -> str:
+        return f"step {self.position}"
+
+    def _encoded(self, prompt: str | Sequence[int]) -> list[int]:
+        if not isinstance(prompt, str):
+            return list(prompt)
+        if self.encode is not None:
+            return self.encode(prompt)
+        try:
+            return [int(word) for word in prompt.replace(",", " ").split()]
+        except ValueError:
+            raise PagedlabError(
+                "This run has no tokenizer with it: give token ids, such as 12 7 31, or make the lab with encode=."
+            ) from None
+
+    def _scene(self) -> wording.Scene:
+        header = self.trace.header
+        first = self.driver.num_events(self.position - 1) if self.position else 0
+        events = self.trace.events[first : self.driver.num_events(self.position)]
+        lookups = self.lookups
+        looked_up = int(self.selected) if self.selected else 0
+        attached = "attached" in header
+        said = f"vLLM's events · {header['attached']}" if attached else badge(header, self.live)
+        return wording.Scene(
+            self.state, events, lookups, looked_up, said, self.live, attached, self._costs(), self._pieces()
+        )
+
+    def _pieces(self) -> dict[int, str]:
+        pieces: dict[int, str] = {t: self._piece(t) for t in self.token_ids} if self._piece else {}
+        for request in self.state.requests.values():
+            pieces.update(zip(request.token_ids, request.texts, strict=True))
+        return pieces
+
+    def _costs(self) -> list[wording.Cost]:
+        """What each request's prompt came to, up to the cursor."""
+        waited: dict[str, float | None] = {}
+        first: dict[str, float] = {}
+        found: dict[str, int] = {}
+        for event in self.trace.events[: self.driver.num_events(self.position)]:
+            match event:
+                case ev.RequestArrived():
+                    waited[event.request_id] = 0.0
+                case ev.RequestAdmitted():
+                    found.setdefault(event.request_id, event.num_computed_tokens)
+                case ev.TokenSampled() if event.request_id not in first:
+                    first[event.request_id] = -1.0  # the step that it came in is not over
+                case ev.StepEnded():
+                    for request_id, seconds in waited.items():
+                        if first.get(request_id, -1.0) < 0:
+                            waited[request_id] = seconds + event.seconds
+                            if request_id in first:
+                                first[request_id] = waited[request_id]
+        return [
+            wording.Cost(r, self.state.requests[r].num_prompt_tokens, found[r], first.get(r) or None)
+            for r in waited
+            if r in found
+        ]
