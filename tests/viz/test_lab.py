@@ -13,6 +13,7 @@ from pagedlab.errors import PagedlabError
 from pagedlab.trace import Trace, TraceDriver, replay, save
 from pagedlab.trace import events as ev
 from pagedlab.viz.kit.marks import picture
+from pagedlab.viz.kit.strip import columns as strip_columns
 from pagedlab.viz.kit.widget import NOT_UNDERSTOOD
 from pagedlab.viz.memory import layout as memory_layout
 from pagedlab.viz.memory import strip
@@ -55,10 +56,10 @@ class FrontEnd:
     def check(self):
         """The picture here is the picture that Python would draw afresh."""
         lab = self.lab
-        scene = lab._scene(lab.position)
+        scene = lab._scene()
         assert self.pictures[self.at] == {m.id: m.to_json() for m in memory_layout.marks(scene)}
-        columns = strip.columns(lab.num_steps, lab.live)
-        assert self.strip == {m.id: m.to_json() for m in strip.marks(lab._history, columns)}
+        columns = strip_columns(lab.num_steps, lab.live)
+        assert self.strip == {m.id: m.to_json() for m in strip.drawn(lab._history, columns).marks}
 
 
 def tiny(**knobs):
@@ -339,7 +340,7 @@ def test_nothing_grows_over_500_steps():
     for k in range(2, 500):
         lab._receive(None, {"do": "show", "position": k, "selected": "A", "have": [k - 1, "A"]}, [])
     assert lab.position == 499 and len(lab._sent) <= 32
-    assert picture(memory_layout.marks(lab._scene(lab.position)))
+    assert picture(memory_layout.marks(lab._scene()))
 
 
 def test_a_trace_without_a_header_is_refused_with_a_sentence():

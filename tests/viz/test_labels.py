@@ -2,6 +2,7 @@
 
 from pagedlab.viz.kit import labels
 from pagedlab.viz.kit.labels import hues
+from pagedlab.viz.kit.text import cells, width
 
 
 def test_a_request_keeps_its_colour_whoever_else_arrives():
@@ -17,4 +18,4 @@ def test_words_from_right_to_left_turn_nothing_around_them():
     for word in ("שלום", "مرحبا", "١٢"):
         said = labels.quoted(f" {word}")
         assert said == f"“\u2068{word}\u2069”"
-        assert labels.width(said, 11) == labels.width(f"“{word}”", 11) and labels.cells(said) == labels.cells(word) + 2
+        assert width(said, 11) == width(f"“{word}”", 11) and cells(said) == cells(word) + 2

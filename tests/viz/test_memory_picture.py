@@ -10,9 +10,10 @@ from pagedlab.trace import TraceDriver, replay
 from pagedlab.viz.kit import labels
 from pagedlab.viz.kit.history import History
 from pagedlab.viz.kit.marks import diff, picture
+from pagedlab.viz.kit.scene import Scene
+from pagedlab.viz.kit.text import width
 from pagedlab.viz.memory import layout as memory_layout
 from pagedlab.viz.memory import strip
-from pagedlab.viz.memory.scene import Scene
 
 
 def scenes(trace, selections=None):
@@ -121,13 +122,13 @@ def test_rows_of_time_are_the_blocks_that_were_held_and_who_is_gone_is_named():
     trace = recorded_run([list(range(9)), [1, 2]], names=["A", "q"], max_tokens=6, num_blocks=16, arrive_after=[0, 1])
     history = History(trace)
     history.update()
-    marks = picture(strip.marks(history, 24))
+    marks = picture(strip.drawn(history, 24).marks)
     rows = {int(id.split(".")[2]) for id in marks if re.fullmatch(r"time\.row\.\d+", id)}
     assert rows == {b for b, runs in history.runs.items() if runs}
     assert f"({len(rows)} of 15 used so far)" in marks["time.caption"].text
     assert marks["time.key.gone"].text == "A, q: finished earlier"
     history.runs[15] = []  # taken and given back within one step
-    assert "time.row.15" not in picture(strip.marks(history, 24))
+    assert "time.row.15" not in picture(strip.drawn(history, 24).marks)
 
 
 def test_the_label_of_the_latest_step_does_not_sound_like_the_end():
@@ -194,7 +195,7 @@ def test_applying_all_patches_gives_the_full_picture():
     shown = {}
     before = {}
     for scene in scenes(CROWDED):
-        now = picture([*memory_layout.marks(scene), *strip.marks(history, 20)])
+        now = picture([*memory_layout.marks(scene), *strip.drawn(history, 20).marks])
         shown = patched(shown, diff(before, now))
         assert shown == {id: mark.to_json() for id, mark in now.items()}
         before = now
@@ -234,7 +235,7 @@ def run_for(num_blocks, block_size):
 def box(mark):
     """A text's box, reckoned from the width of its font."""
     size = next((float(c[1:]) for c in mark.cls.split() if re.fullmatch(r"s\d+", c)), 11.5)
-    w = labels.width(mark.text, size, mono="mono" in mark.cls, bold="bold" in mark.cls or "semi" in mark.cls)
+    w = width(mark.text, size, mono="mono" in mark.cls, bold="bold" in mark.cls or "semi" in mark.cls)
     x, y = mark.place
     x -= w / 2 if "mid" in mark.cls.split() else w if "end" in mark.cls.split() else 0
     return x, y - size * 0.75, w, size * 0.95
@@ -260,7 +261,7 @@ def test_nothing_overlaps_or_leaves_the_frame(num_blocks, block_size):
     history = History(trace)
     history.update()
     for scene in scenes(trace):
-        marks = [*memory_layout.marks(scene), *strip.marks(history, 24)]
+        marks = [*memory_layout.marks(scene), *strip.drawn(history, 24).marks]
         cards = [m for m in marks if m.cls.startswith("card")]
         for m in marks:
             if m.cls.startswith("path"):
@@ -355,8 +356,8 @@ def test_a_low_row_of_the_table_has_room_for_how_often_its_block_is_held():
         for id, ref in marks.items():
             if re.fullmatch(r"table\.\d+\.ref", id) and ref.text.startswith("×"):
                 fill = marks[id.replace(".ref", ".fill")]
-                end = ref.place[0] + labels.width(ref.text, 9.5, bold=True)
-                assert end <= fill.place[0] - labels.width(fill.text, 10.5, mono=True), (ref, fill)
+                end = ref.place[0] + width(ref.text, 9.5, bold=True)
+                assert end <= fill.place[0] - width(fill.text, 10.5, mono=True), (ref, fill)
 
 
 def test_a_long_sentence_goes_on_in_the_second_line():

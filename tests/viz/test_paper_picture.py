@@ -15,7 +15,7 @@ from pagedlab.viz.kit.narrator import narrate
 from pagedlab.viz.memory import layout as memory_layout
 from pagedlab.viz.memory import strip
 from pagedlab.viz.memory.lab import memory_map
-from pagedlab.viz.memory.scene import story
+from pagedlab.viz.memory.words import story
 
 
 def paper(**knobs):
@@ -155,7 +155,7 @@ def test_the_strip_tells_who_held_which_block(name, request):
                 r.owner for r in history.runs.get(block, []) if r.first <= step and (r.last is None or step <= r.last)
             ]
             assert held == state.owners(block)[:1], (step, block)
-    assert picture(strip.marks(history, 64))
+    assert picture(strip.drawn(history, 64).marks)
 
 
 def test_nothing_leaves_the_frame_and_the_lab_opens_everywhere(forked, swapped):

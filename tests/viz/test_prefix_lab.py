@@ -13,8 +13,9 @@ from pagedlab.trace import Recorder, replay, save
 from pagedlab.trace import events as ev
 from pagedlab.viz.kit.marks import picture
 from pagedlab.viz.prefix.lab import PrefixLab, prefix_hits
-from pagedlab.viz.prefix.walk import difference, num_hit, place_tree, walk
+from pagedlab.viz.prefix.tree import difference, place_tree
 from pagedlab.viz.prefix.words import headline
+from pagedlab.viz.walk import num_hit, walk
 
 SYSTEM = "You help. "
 

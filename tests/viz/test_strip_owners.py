@@ -8,6 +8,7 @@ from pagedlab.trace import replay
 from pagedlab.viz.kit import labels
 from pagedlab.viz.kit.history import History
 from pagedlab.viz.kit.marks import picture
+from pagedlab.viz.kit.text import width
 from pagedlab.viz.memory import strip
 
 SHARED = list(range(10, 18))
@@ -16,7 +17,7 @@ SHARED = list(range(10, 18))
 def drawn(trace, columns=24):
     history = History(trace)
     history.update()
-    return history, picture(strip.marks(history, columns))
+    return history, picture(strip.drawn(history, columns).marks)
 
 
 def runs_at(history, step):
@@ -66,7 +67,7 @@ def test_two_owners_split_the_bar_and_have_their_letters():
     hues = labels.family_hues(history.state.requests)
     assert [marks[i].cls for i in (id, f"{id}.1")] == [f"cell sharp c{hues[r]}" for r in ("A", "B")]
     size = 9.5 if "s9" in marks[f"{id}.t"].cls.split() else 8
-    assert marks[f"{id}.t"].text == "A B" and marks[f"{id}.tag"].place[2] >= labels.width("A B", size, bold=True)
+    assert marks[f"{id}.t"].text == "A B" and marks[f"{id}.tag"].place[2] >= width("A B", size, bold=True)
     upper, lower = marks[id].place, marks[f"{id}.1"].place
     assert upper[1] + upper[3] <= lower[1] and lower[1] + lower[3] <= upper[1] + strip.HIGHEST - 1.99
     assert "several" in marks["time.key.shared.w"].text
@@ -91,4 +92,4 @@ def test_the_key_stays_clear_of_the_step_and_inside(forked):
         _, marks = drawn(trace)
         for id in ("time.key.shared.w", "time.key.kept.w", "time.key.gone"):
             if id in marks:
-                assert marks[id].place[0] + labels.width(marks[id].text, 10.5) < 800
+                assert marks[id].place[0] + width(marks[id].text, 10.5) < 800

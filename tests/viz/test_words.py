@@ -8,8 +8,11 @@ from runs import crowded, recorded_run
 from pagedlab.trace import TraceDriver
 from pagedlab.trace.events import BlocksFreed
 from pagedlab.viz.kit import labels
+from pagedlab.viz.kit.badge import badge_text
 from pagedlab.viz.kit.narrator import _gave_back, in_brief, narrate, next_step
-from pagedlab.viz.memory.scene import Scene, badge, headline, scale
+from pagedlab.viz.kit.scene import Scene
+from pagedlab.viz.kit.text import fit, width
+from pagedlab.viz.memory.words import headline, scale
 
 
 def told(trace, position, selected="A"):
@@ -126,8 +129,8 @@ def test_the_headline_counts_tokens_blocks_and_slots():
 
 def test_the_badge_says_what_produced_the_picture():
     header = {"device": "NVIDIA H200", "dtype": "bfloat16", "date": "2026-07-01T10:00:00+00:00"}
-    assert badge(header, live=True) == "live · NVIDIA H200 · bf16"
-    assert badge(header, live=False) == "recorded · NVIDIA H200 · bf16 · 2026-07-01"
+    assert badge_text(header, live=True) == "live · NVIDIA H200 · bf16"
+    assert badge_text(header, live=False) == "recorded · NVIDIA H200 · bf16 · 2026-07-01"
 
 
 def test_the_scale_line_is_computed_from_the_model():
@@ -178,7 +181,7 @@ def test_text_is_cut_to_the_room_that_it_has():
     for text in ("short", "a much longer text than fits", "日本語日本語日本語", "🙂🙂🙂🙂🙂"):
         for room in (5, 20, 60, 300):
             for mono in (True, False):
-                assert labels.width(labels.fit(text, room, 11, mono=mono), 11, mono=mono) <= room
+                assert width(fit(text, room, 11, mono=mono), 11, mono=mono) <= room
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,13 @@ import ipywidgets
 from pagedlab.errors import PagedlabError, whole
 from pagedlab.viz.board import layout
 from pagedlab.viz.board.run import FRACTION, MEASURES, KnobRun, checked_load, run_knobs, workload
+from pagedlab.viz.kit.badge import badge_text
 from pagedlab.viz.kit.export import save_html
-from pagedlab.viz.kit.marks import Mark
+from pagedlab.viz.kit.model import View
 from pagedlab.viz.kit.progress import Progress
-from pagedlab.viz.kit.widget import Lab, LabBox, Strip
+from pagedlab.viz.kit.strip import Strip
+from pagedlab.viz.kit.widget import Lab, LabBox
 from pagedlab.viz.memory.lab import MemoryMap
-from pagedlab.viz.memory.scene import badge
 
 BLOCK_SIZES = (1, 4, 8, 16, 32, 64, 128)
 SEQUENCES = (32, 64, 128, 256, 512, 1024)
@@ -79,22 +80,16 @@ class KnobBoard(Lab):
         if self.position != before:
             self._chosen()
 
-    def marks(self) -> list[Mark]:
-        return layout.marks(self.run, self.made_by, self.num_requests)
+    def view(self) -> View:
+        run = self.run
+        told = "" if run is None else f"Run {run.number} on {run.plan.card} with {layout.settings(run)}. "
+        marks = layout.marks(run, self.made_by, self.num_requests)
+        words = {"next": "Next run", "verdict": "", "over": "No later run"}
+        return View(marks, f"Knobs. {told}{layout.verdict(run)}", words)
 
     def strip(self) -> Strip:
         left, (top, bottom) = layout.TABLE_LEFT, layout.STRIP
-        return Strip(
-            layout.strip_marks(self.runs), left, top, layout.RIGHT - left, bottom - top, layout.COLUMNS
-        )  # fmt: skip
-
-    def title(self) -> str:
-        run = self.run
-        told = "" if run is None else f"Run {run.number} on {run.plan.card} with {layout.settings(run)}. "
-        return f"Knobs. {told}{layout.verdict(run)}"
-
-    def words(self) -> dict[str, str]:
-        return {"next": "Next run", "verdict": "", "over": "No later run"}
+        return Strip(left, top, layout.RIGHT - left, bottom - top, layout.COLUMNS, layout.strip_marks(self.runs))
 
     def text(self) -> str:
         """The runs for a terminal."""
@@ -124,12 +119,12 @@ class RunMap(MemoryMap):
         self.other_run()
         self._other = None
 
-    def words(self) -> dict[str, str]:
+    def view(self) -> View:
         """Where it opens, it says why there."""
-        words, run = super().words(), self._run
-        if self.position == run.opening and self.driver.trace is run.llm.trace and not words["verdict"]:
-            words["verdict"] = f"Step {run.opening}: {run.why}."
-        return words
+        view, run = super().view(), self._run
+        if self.position == run.opening and self.driver.trace is run.llm.trace and not view.words["verdict"]:
+            view.words["verdict"] = f"Step {run.opening}: {run.why}."
+        return view
 
 
 def driver_of(run: KnobRun) -> Any:
@@ -156,7 +151,7 @@ class KnobsLab(LabBox):
         self._made = 0
         self.runs: list[KnobRun] = []
         self.map: RunMap | None = None
-        made_by = badge({"device": self._base.device_name, "dtype": str(self._base.model.dtype)[6:]}, True)
+        made_by = badge_text({"device": self._base.device_name, "dtype": str(self._base.model.dtype)[6:]}, True)
         self.board = KnobBoard(self.runs, len(self.load), made_by, self._chosen)
         self._controls = self._make_controls([*CARDS, HERE], list(MODELS), card, model, values)
         self._below = ipywidgets.VBox([])

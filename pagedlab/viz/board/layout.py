@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pagedlab.viz.board.run import KNOBS, MAX_NUM_BATCHED_TOKENS, MEASURES, KnobRun
-from pagedlab.viz.kit.labels import first_that_fits, fit, number, plural, width
+from pagedlab.viz.kit.badge import badge_marks, badge_width
+from pagedlab.viz.kit.labels import number, plural
 from pagedlab.viz.kit.marks import Mark
+from pagedlab.viz.kit.text import first_that_fits, fit, fitted, width
 
 SIZE = (960.0, 488.0)
 LEFT, RIGHT = 24.0, 936.0
@@ -68,16 +70,12 @@ def marks(run: KnobRun | None, badge: str, num_requests: int) -> list[Mark]:
 
 def _head(run: KnobRun | None, badge: str) -> Iterator[Mark]:
     wrong = run is not None and not run.ran
-    w = width(badge, 11) + 30
     title = verdict(run) if run is None else f"Run {run.number}: {verdict(run)}"
-    room = RIGHT - w - 16 - LEFT
-    cls = "text s18 bold alarm" if wrong else "text s18 bold"
-    yield Mark("headline", (LEFT, 36), cls, fit(title, room, 18, bold=True))
+    room, cls = RIGHT - badge_width(badge, "s11 soft") - 16 - LEFT, "s18 bold alarm" if wrong else "s18 bold"
+    yield Mark("headline", (LEFT, 36), f"text {cls}", fitted(title, room, cls))
     if badge:
-        yield Mark("badge", (RIGHT - w, 20, w, 22), "card badge", tip=f"What made these figures: {badge}")
-        light = "cell light" if badge.startswith("live") else "cell still"
-        yield Mark("badge.light", (RIGHT - w + 10, 27, 8, 8), light)
-        yield Mark("badge.text", (RIGHT - w + 23, 35), "text s11 soft", badge)
+        tip = f"What made these figures: {badge}"
+        yield from badge_marks(badge, badge.startswith("live"), RIGHT, 20, "s11 soft", tip=tip)
     if run is not None:
         yield Mark("knobs", (LEFT, 60), "text mono s11", fit(settings(run), RIGHT - LEFT, 11, mono=True))
 

@@ -11,11 +11,11 @@ from pagedlab.trace import Trace, load
 from pagedlab.trace import events as ev
 from pagedlab.viz.kernel import layout
 from pagedlab.viz.kernel.layout import Scene, Walk
+from pagedlab.viz.kit.badge import badge_text
 from pagedlab.viz.kit.labels import hues, names
-from pagedlab.viz.kit.marks import Mark
+from pagedlab.viz.kit.model import View
 from pagedlab.viz.kit.progress import Progress
 from pagedlab.viz.kit.widget import Lab
-from pagedlab.viz.memory.scene import badge
 
 
 def kernel_walk(what: Any, request_id: str | None = None, *, layer: int = 0, head: int = 0) -> KernelLab:
@@ -59,7 +59,7 @@ def recorded(trace: Trace) -> Walk:
         difference=0.0,
         where=header["device"],
         clocks=[None if s.sm is None else (s.sm, s.start_ns, s.end_ns) for s in spans],
-        badge=badge(header, live=False),
+        badge=badge_text(header, live=False),
         live=False,
         programs=tuple(f"request {s.request}, KV head {s.kv_head}, part {s.split}" for s in spans),
     )
@@ -153,28 +153,25 @@ class KernelLab(Lab):
     def _scene(self) -> Scene:
         return Scene(self.walk, int(self.selected), self.position, self.guesses.get((self.selected, self.position + 1)))
 
-    def marks(self) -> list[Mark]:
-        return layout.marks(self._scene())
-
-    def title(self) -> str:
-        return layout.title(self._scene())
-
-    def words(self) -> dict[str, str]:
+    def view(self) -> View:
         self._furthest = max(self._furthest, self.position)
+        scene = self._scene()
         verdict = question = ""
         if (guess := self.guesses.get((self.selected, self.position))) is not None:
-            actual, (right, decided) = self._scene().now[2], self.score
+            actual, (right, decided) = scene.now[2], self.score
             said = f"✓ #{actual}, right." if guess == actual else f"You said #{guess}; it was #{actual}."
             verdict = f"{said} Score {right} of {decided}."
-        if self.position < len(self._scene().span):
-            guess = self.guesses.get((self.selected, self.position + 1))
-            question = "Which physical block is read next? Click it." if guess is None else f"You say #{guess}."
-        return {"next": "Next block", "verdict": verdict, "question": question, "over": "All blocks are read"}
+        if self.position < len(scene.span):
+            question = f"You say #{scene.guess}."
+            if scene.guess is None:
+                question = "Which physical block is read next? Click it."
+        words = {"next": "Next block", "verdict": verdict, "question": question, "over": "All blocks are read"}
+        return View(layout.marks(scene), layout.title(scene), words)
 
     def text(self) -> str:
         """The walk so far for a terminal."""
         scene = self._scene()
-        lines = [self.title(), self.walk.badge]
+        lines = [layout.title(scene), self.walk.badge]
         for iteration, logical, physical in scene.span[: scene.read]:
             first, last = scene.tokens(logical)
             lines.append(f"  i={iteration}  logical {logical} → #{physical}  tokens {first} to {last}")

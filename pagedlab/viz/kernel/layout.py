@@ -9,9 +9,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pagedlab.viz.kit.badge import badge_marks, badge_width
+from pagedlab.viz.kit.chips import chip
+from pagedlab.viz.kit.flow import Flow
 from pagedlab.viz.kit.grid import pool_grid
-from pagedlab.viz.kit.labels import fit, plural, width
+from pagedlab.viz.kit.labels import plural
 from pagedlab.viz.kit.marks import Mark
+from pagedlab.viz.kit.slots import bar
+from pagedlab.viz.kit.text import fit, fitted
 
 SIZE = (960.0, 500.0)
 LEFT, RIGHT = 24.0, 936.0
@@ -120,12 +125,9 @@ def marks(scene: Scene) -> list[Mark]:
 
 
 def _header(scene: Scene) -> Iterator[Mark]:
-    badge = scene.walk.badge
-    w = width(badge, 11.5) + 30
-    yield Mark("head.line", (LEFT, 37), "text s18 semi", fit(headline(scene), RIGHT - LEFT - w - 12, 18, bold=True))
-    yield Mark("badge", (RIGHT - w, 21, w, 22), "card badge", tip="What produced this picture")
-    yield Mark("badge.light", (RIGHT - w + 10, 28, 8, 8), "cell light" if scene.walk.live else "cell still")
-    yield Mark("badge.text", (RIGHT - w + 24, 36), "text soft", badge)
+    room = RIGHT - LEFT - badge_width(scene.walk.badge) - 12
+    yield Mark("head.line", (LEFT, 37), "text s18 semi", fitted(headline(scene), room, "s18 semi"))
+    yield from badge_marks(scene.walk.badge, scene.walk.live, RIGHT)
 
 
 def _heads(scene: Scene) -> Iterator[Mark]:
@@ -133,25 +135,22 @@ def _heads(scene: Scene) -> Iterator[Mark]:
     first = max(0, min(scene.head - 4, w.num_heads - 9))
     heads = range(first, min(first + 9, w.num_heads))
     text = f"PROGRAM of {w.name}, layer {w.layer}" if w.rows else w.programs[scene.head].upper()
-    yield Mark("program.title", (LEFT, 66), "text s11 bold soft", text)
+    line = Flow(LEFT, 66).text("program.title", text, "s11 bold soft", 10)
     if w.rows:
         served = f"KV head {scene.kv_head}, which query head {scene.head} reads"
         if w.group > 1:
             of = scene.kv_head * w.group
             served = f"KV head {scene.kv_head}, for query heads {of} to {of + w.group - 1}"
-        yield Mark("program.head", (LEFT + width(text, 11, bold=True) + 10, 66), "text s11 soft", served)
-    x = LEFT
+        line.text("program.head", served, "s11 soft")
+    yield from line
     if (clock := w.clocks[scene.kv_head]) is not None:
         text = f"ran on SM {clock[0]}, from {clock[1]:,} to {clock[2]:,} ns"
         yield Mark("program.clock", (ADDRESS, TABLE_TOP + 2 * ENTRY[1] + 12), "text s11 soft", text)
-    yield Mark("heads.title", (x, 90), "text s11 soft", "query head" if w.rows else "program")
-    x += 72
-    for head in heads:
-        chosen = " chosen" if head == scene.head else ""
+    yield Mark("heads.title", (LEFT, 90), "text s11 soft", "query head" if w.rows else "program")
+    for place, head in enumerate(heads):
         tip = f"Query head {head}, of KV head {head // w.group}" if w.rows else w.programs[head]
-        yield Mark(f"chip.{head}", (x, 76, 24, 20), f"card chip plain{chosen}", tip=tip)
-        yield Mark(f"chip-name.{head}", (x + 12, 90), f"text s11 bold mid{' on' if chosen else ''}", str(head))
-        x += 28
+        box = (LEFT + 72 + 28 * place, 76, 24, 20)
+        yield from chip(str(head), box, str(head), head == scene.head, tip=tip, size="s11", down=14)
 
 
 def _table(scene: Scene) -> Iterator[Mark]:
@@ -196,9 +195,7 @@ def _slots(scene: Scene, id: str, logical: int, box: tuple[float, float, float, 
     gap = 2.0 if w / size >= 6 else 0.6
     pitch = (w + gap) / size
     if pitch < 2.5:
-        yield Mark(f"{id}.full", (x, y, w * filled / size, h), f"cell sharp{dim} {hue}")
-        if filled < size:
-            yield Mark(f"{id}.rest", (x + w * filled / size, y, w - w * filled / size, h), f"cell sharp hatched {hue}")
+        yield from bar(id, box, filled, size, (), hue, dim.strip())
         return
     for o in range(filled):
         yield Mark(f"{id}.s{o}", (x + o * pitch, y, pitch - gap, h), f"cell sharp{dim} {hue}")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pagedlab.errors import PagedlabError, as_path
+from pagedlab.viz.kit.messages import Messages as Lab
 from pagedlab.viz.kit.style import STATIC
-from pagedlab.viz.kit.widget import Lab
 
 MOST_PICTURES = 1500  # beyond that only the selected request's
 

@@ -19,6 +19,8 @@ import ipywidgets
 from IPython import get_ipython
 from ipywidgets.widgets import widget as registry
 
+from pagedlab.viz.kit.model import LabModel
+
 _shown: dict[Any, list[ipywidgets.Widget]] = {}  # cell -> what it shows
 _named: weakref.WeakSet[ipywidgets.Widget] = weakref.WeakSet()  # those that had a name of the user's
 _had: set[int] = set()  # what of ours had a name after the last cell
@@ -152,6 +154,4 @@ def _parts(widget: ipywidgets.Widget) -> Iterator[ipywidgets.Widget]:
 
 
 def _has_lab(box: ipywidgets.Box) -> bool:
-    from pagedlab.viz.kit.widget import Lab
-
-    return any(isinstance(part, Lab) for part in _parts(box))
+    return any(isinstance(part, LabModel) for part in _parts(box))

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from pagedlab.viz.kit import labels
 from pagedlab.viz.kit.grid import Grid
-from pagedlab.viz.kit.labels import crowd, first_that_fits, fit, ordinal, width
+from pagedlab.viz.kit.labels import crowd, ordinal
 from pagedlab.viz.kit.marks import Mark
+from pagedlab.viz.kit.scene import Scene
 from pagedlab.viz.kit.slots import bar, outlines
-from pagedlab.viz.memory.scene import Scene
+from pagedlab.viz.kit.text import first_that_fits, fit, width
 
 
 def pool_marks(scene: Scene, grid: Grid) -> Iterator[Mark]:

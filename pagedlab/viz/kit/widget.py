@@ -1,6 +1,6 @@
-"""What every lab stands on: a cursor over steps, and a front end that is sent only what changes.
+"""What every lab stands on: a widget whose front end is sent only what changes.
 
-A lab says what its picture is (``marks``, ``title``, ``words``, ``strip``) and how its cursor moves; the rest is here.
+A lab says what its picture is and how its cursor moves (``model.py``); the rest is here and in ``messages.py``.
 The front end keeps every picture it was sent, so it moves through the steps it has seen without asking. It asks for the
 others ("show"), says where it has gone ("at"), and passes on what was clicked ("point"). Nothing here waits for it: in
 a notebook that runs without one, the lab is a value with a picture.
@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import traceback
 import weakref
-from collections import OrderedDict
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import anywidget
 import ipywidgets
@@ -22,142 +20,29 @@ import traitlets
 
 from pagedlab.errors import PagedlabError, whole
 from pagedlab.viz.kit import lifetime
-from pagedlab.viz.kit.marks import Mark, Picture, diff, picture
+from pagedlab.viz.kit.export import save_html
+from pagedlab.viz.kit.messages import Have, Messages
 from pagedlab.viz.kit.panes import Part
 from pagedlab.viz.kit.style import STATIC
-from pagedlab.viz.kit.svg import svg
-
-KEPT_PICTURES = 32  # how many sent pictures are remembered, to send the next one as a difference from one of them
 
 
-@dataclass
-class Strip:
-    """The strip of time: its marks, and where it lies. The front end draws the cursor on it and scrubs along it."""
-
-    marks: list[Mark]
-    left: float
-    top: float
-    width: float
-    height: float
-    columns: int  # steps that it has room for
-
-
-class Lab(anywidget.AnyWidget):
-    """A lab. A subclass has the methods of the first part, and calls ``super().__init__()`` when they can be called.
-
-    ``selected`` is the other thing, besides the step, that its picture depends on (a request, a kind of chart), or
-    None: a mark of class "chip" with the id "chip.NAME" selects NAME. A mark of class "askable" calls ``point`` when
-    clicked.
-    """
-
-    NAME: ClassVar[str] = "Lab"
-    SIZE: ClassVar[tuple[float, float]] = (960.0, 510.0)
+class Lab(Messages, anywidget.AnyWidget):
+    """A lab. A subclass has the methods of ``LabModel`` (at least ``view``, ``position`` and ``num_steps``), and calls
+    ``super().__init__()`` when they can be called."""
 
     # As text: of a file anywidget would be told when it changes, and would keep every lab to tell it.
     _esm = (STATIC / "lab.js").read_text(encoding="utf-8")
     _css = (STATIC / "lab.css").read_text(encoding="utf-8")
     # Read by a front end when it opens (and when it comes back), never sent again: steps travel as messages.
     picture = traitlets.Dict().tag(sync=True, to_json=lambda _, lab: lab._message(whole=True))
-    selected: str | None = None
 
     def __init__(self) -> None:
-        # (position, selected) -> the stamp it was drawn with, and the picture
-        self._sent: OrderedDict[tuple[int, str | None], tuple[Any, Picture]] = OrderedDict()
-        self._strip: tuple[int, Picture] = (0, {})
-        self._set_back = False  # since the last message
-        self._told: tuple[int, str | None] | None = None  # where the front end is, as far as both sides know
-        self._heard: int | None = None  # the number of the last message from there
+        self.start_messages()
         self._open_pane: str | None = None
         super().__init__()
         self.on_msg(self._receive)
         lifetime.hold_loosely(self)
         _keep_fresh(self)
-
-    # -------------------------------------------------------------------------------- what a lab says of itself
-
-    position: int  # how many steps are finished at the cursor
-    num_steps: int  # how many are known
-
-    def marks(self) -> list[Mark]:
-        """The picture at the cursor, but for the strip of time. It must not depend on how many steps there are."""
-        raise NotImplementedError
-
-    def title(self) -> str:
-        """The picture in one line, for a screen reader and as the static picture's name."""
-        raise NotImplementedError
-
-    def words(self) -> dict[str, str]:
-        """Around the picture, each may be left out: ``next`` (the large button), ``verdict`` and ``question`` (beside
-        it), ``say`` (to a screen reader; else the title), ``over`` (why there is no next step, at the last one)."""
-        return {}
-
-    def strip(self) -> Strip | None:
-        return None
-
-    def static_marks(self) -> list[Mark]:
-        """The picture for paper: what the front end adds itself (strip, playhead) is in it."""
-        strip = self.strip()
-        return [*self.marks(), *(strip.marks if strip else [])]
-
-    def text(self) -> str:
-        """The picture for a terminal."""
-        return self.title()
-
-    @property
-    def can_step(self) -> bool:
-        """Is there a step after the cursor's, known or not?"""
-        return self.position < self.num_steps
-
-    @property
-    def shares(self) -> Any:
-        """Labs that show the same object here are told when one of them has changed it, or moved a cursor that they
-        share."""
-        return self
-
-    def move(self, position: int) -> None:
-        """Put the cursor there; ``num_steps + 1`` makes a step that nobody knows yet, where that is possible."""
-        self.position = max(0, min(position, self.num_steps))
-
-    def choose(self, selected: str | None) -> None:
-        """Select. Raises PagedlabError for what cannot be selected."""
-        self.selected = selected
-
-    def point(self, id: str) -> None:
-        """An askable mark was clicked. Raises PagedlabError where that means nothing."""
-
-    def drag(self, what: str, onto: str) -> None:
-        """A mark of class "grab" (the id ``what``) was dropped on the mark ``onto``."""
-
-    def panes(self) -> dict[str, str]:
-        """What can be unfolded under the picture now: id -> the button's words. Only what works."""
-        return {}
-
-    def pane(self, id: str) -> list[Part]:
-        """What an open pane holds at the cursor, see ``panes.py``."""
-        return []
-
-    def act(self, pane: str, name: str, values: dict[str, str]) -> None:
-        """A button or form of a pane was used."""
-
-    def selections(self) -> list[str | None]:
-        """All that can be selected."""
-        return [self.selected]
-
-    def for_export(self) -> Lab:
-        """A lab of the same run with a cursor of its own, that needs no engine."""
-        return self
-
-    def read_on(self) -> bool:
-        """Take in what happened outside since the last picture. True where what was shown may never have happened."""
-        return False
-
-    def stamp(self, position: int) -> Any:
-        """Changes when the picture of a known step does, so that no stale one is shown."""
-        return 0
-
-    def grown(self) -> bool:
-        """Is there anything that ``read_on`` would take in?"""
-        return False
 
     # ---------------------------------------------------------------------------------------------- for Python
 
@@ -196,15 +81,13 @@ class Lab(anywidget.AnyWidget):
     def svg(self, theme: str = "light") -> str:
         """The picture as an SVG document that needs nothing else."""
         self.read_on_and_clear()
-        return svg(self.static_marks(), self.SIZE, self.title(), theme)
+        return super().svg(theme)
 
     def save_html(self, path: str | PathLike) -> Path:
         """Write one self-contained page that steps through what is known of the run, without a kernel or a network.
 
         Raises PagedlabError where the file cannot be written.
         """
-        from pagedlab.viz.kit.export import save_html
-
         return save_html(self, path)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict]:
@@ -223,7 +106,7 @@ class Lab(anywidget.AnyWidget):
 
     # ------------------------------------------------------------------------------------- to the front end
 
-    def show(self, have: tuple[int, str | None] | None = None) -> None:
+    def show(self, have: Have | None = None) -> None:
         """Send the picture at the cursor, as the difference from the one that the front end has."""
         if have is None and self._sent:
             have = next(reversed(self._sent))
@@ -246,60 +129,6 @@ class Lab(anywidget.AnyWidget):
             self.send(self._message(next(reversed(self._sent), None)))
             if self._open_pane is not None:
                 self.show_pane(self.pane(self._open_pane))
-
-    def read_on_and_clear(self) -> None:
-        """Read on; where the run was set back, forget what was sent."""
-        if self.read_on():
-            self.start_over()
-
-    def start_over(self) -> None:
-        """Nothing that was sent is true any more (another run is shown)."""
-        self._sent.clear()
-        self._set_back = True
-
-    def _message(self, have: tuple[int, str | None] | None = None, whole: bool = False) -> dict[str, Any]:
-        """The picture at the cursor, as the difference from the one that the front end says it has (all of it where
-        ``whole``).
-        """
-        self.read_on_and_clear()
-        stale: list[Any] = ["all"] if self._set_back else []
-        self._set_back = False
-        marks = picture(self.marks())
-        base = None if whole or have is None else self._sent.get(have, (0, None))[1]
-        stamps = {position: self.stamp(position) for position, _ in self._sent}
-        stale += sorted({k[0] for k, (stamp, _) in self._sent.items() if stamp != stamps[k[0]]})
-        self._sent = OrderedDict((k, v) for k, v in self._sent.items() if k[0] not in stale)
-        key = (self.position, self.selected)
-        self._sent[key] = (self.stamp(self.position), marks)
-        self._sent.move_to_end(key)
-        self._told = key
-        while len(self._sent) > KEPT_PICTURES:
-            self._sent.popitem(last=False)
-        words = {"next": "Next step", "verdict": "", "question": "", "say": self.title(), "over": "End"} | self.words()
-        over = "" if self.can_step or self.position < self.num_steps else words["over"]
-        return {
-            "lab": {"name": self.NAME, "size": list(self.SIZE)},
-            "position": self.position,
-            "selected": self.selected,
-            "base": None if base is None else list(have),
-            **diff(base or {}, marks),
-            "stale": stale,
-            **{name: words[name] for name in ("next", "verdict", "question", "say")},
-            "run": {"steps": self.num_steps, "live": getattr(self, "live", False), "over": over},
-            "strip": self._strip_message(whole),
-            "panes": self.panes(),
-            "heard": self._heard,
-        }
-
-    def _strip_message(self, whole: bool) -> dict[str, Any]:
-        strip = self.strip()
-        marks = picture(strip.marks) if strip else {}
-        version, old = self._strip
-        if marks != old:
-            self._strip = (version + 1, marks)
-        size = {name: getattr(strip, name) for name in ("left", "top", "width", "height", "columns")} if strip else None
-        base = None if whole else version
-        return {"version": self._strip[0], "base": base, **diff({} if whole else old, marks), "size": size}
 
     def _receive(self, _: Any, content: dict[str, Any], buffers: list) -> None:
         content = content if isinstance(content, dict) else {}

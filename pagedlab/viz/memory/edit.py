@@ -11,6 +11,7 @@ from pagedlab.trace.compare import compare
 from pagedlab.trace.invariants import broken
 from pagedlab.viz.kit import labels, panes
 from pagedlab.viz.kit.panes import Part
+from pagedlab.viz.kit.text import clip
 
 RUN_ON = 60  # steps that a branch is run on at most
 # Knobs that can be changed in a branch, and how their text is read.
@@ -188,7 +189,7 @@ def _answers(one: MemoryState, two: MemoryState) -> list[list[str]]:
         for state in (one, two):
             request = state.requests.get(request_id)
             said = "".join(request.texts[request.num_prompt_tokens :]) if request else "–"
-            texts.append(labels.clip(labels.printable(said.replace("\\n", "↵")).strip() or "–", 60))
+            texts.append(clip(labels.printable(said.replace("\\n", "↵")).strip() or "–", 60))
         if texts[0] != texts[1]:
             rows.append([f"{request_id} said", *texts])
     return rows

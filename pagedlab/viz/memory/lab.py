@@ -6,24 +6,25 @@ from __future__ import annotations
 from typing import Any
 
 from pagedlab.errors import PagedlabError
-from pagedlab.trace import MemoryState, Trace, TraceDriver, replay
+from pagedlab.trace import MemoryState, TraceDriver
 from pagedlab.trace import events as ev
+from pagedlab.viz.drivers import as_driver, recorded
 from pagedlab.viz.kit import panes
-from pagedlab.viz.kit.driver_lab import DriverLab, as_driver
+from pagedlab.viz.kit.driver_lab import DriverLab
 from pagedlab.viz.kit.grid import pool_grid
-from pagedlab.viz.kit.history import History
 from pagedlab.viz.kit.labels import quoted
-from pagedlab.viz.kit.marks import Mark
+from pagedlab.viz.kit.model import View
 from pagedlab.viz.kit.narrator import next_step
 from pagedlab.viz.kit.panes import Part
-from pagedlab.viz.kit.widget import Strip
+from pagedlab.viz.kit.scene import Scene
+from pagedlab.viz.kit.strip import Strip, columns
 from pagedlab.viz.memory import code as pane_code
 from pagedlab.viz.memory import edit as pane_edit
 from pagedlab.viz.memory import follow as pane_follow
 from pagedlab.viz.memory import layout, strip
 from pagedlab.viz.memory.places import SIZE
-from pagedlab.viz.memory.scene import Scene, story, title
 from pagedlab.viz.memory.text import draw
+from pagedlab.viz.memory.words import story, title
 
 
 def memory_map(what: Any, *, select: str | None = None, step: int | None = None) -> MemoryMap:
@@ -46,10 +47,8 @@ class MemoryMap(DriverLab):
     SIZE = SIZE
 
     def __init__(self, driver: TraceDriver, *, select: str | None = None, step: int | None = None) -> None:
-        self.driver = driver
+        self.follow(driver)
         self.predictions: list[dict[str, Any]] = []  # step, request, predicted, actual, right
-        self._history = History(driver.trace)
-        self._past: tuple[int, MemoryState] | None = None  # the last past state that was shown
         if step is not None:
             driver.seek(step)
         elif driver.position == 0:
@@ -87,7 +86,7 @@ class MemoryMap(DriverLab):
             raise PagedlabError(
                 f"There is no block #{block_id}; the pool has #0 to #{self._history.state.num_blocks - 1}."
             )
-        if not self._can_predict(self._state()):
+        if not self._can_predict(self._cursor.state()):
             raise PagedlabError(
                 "There is nothing to predict here: go to the last step, and select a running request with one token "
                 "waiting."
@@ -103,10 +102,10 @@ class MemoryMap(DriverLab):
         """The picture for a terminal."""
         self.read_on_and_clear()
         return draw(
-            self._state(),
-            self._events(),
+            self._cursor.state(),
+            self._cursor.events(),
             self.trace.header,
-            self.selected if self.selected in self._state().requests else None,
+            self.selected if self.selected in self._cursor.state().requests else None,
             position=self.position,
             num_steps=self.num_steps,
             live=self.live,
@@ -117,10 +116,10 @@ class MemoryMap(DriverLab):
     def _who(self) -> str | None:
         """Whose memory to open with: the request that wrote most in this step, else one that runs or waits."""
         written: dict[str, int] = {}
-        for e in self._events():
+        for e in self._cursor.events():
             if isinstance(e, ev.SlotWritten):
                 written[e.request_id] = written.get(e.request_id, 0) + 1
-        state = self._state()
+        state = self._cursor.state()
         alive = [r for r in written if r in state.tables] or state.running or state.waiting or list(state.requests)[-1:]
         return max(alive, key=lambda r: written.get(r, 0)) if alive else None
 
@@ -134,7 +133,7 @@ class MemoryMap(DriverLab):
     def _go_to_first(self, request_id: str) -> None:
         """Where the request is not known yet at the cursor, go on to the first step after which it is."""
         self._check_request(request_id)
-        if request_id in self._state().requests:
+        if request_id in self._cursor.state().requests:
             return
         known = next(
             i
@@ -150,63 +149,36 @@ class MemoryMap(DriverLab):
         self.selected = selected
 
     def move(self, position: int) -> None:
-        self.driver.seek(max(0, min(position, self.num_steps)))
-        if position > self.num_steps:
-            self.driver.step()
+        super().move(position)
         self.read_on_and_clear()
         if self.selected is None:
             self.selected = self._who()
 
     def read_on(self) -> bool:
         """Take in what has happened since. Where the engine was set back, what was shown may never have happened."""
-        if not self._history.update():
+        if not super().read_on():
             return False
-        self._past = None
         self._furthest = 0
-        if self.position > self.num_steps:
-            self.driver.seek(self.num_steps)
         if self.selected not in self._history.state.requests:
             self.selected = None
         return True
 
-    def grown(self) -> bool:
-        return len(self.trace.events) != self._history.num_events
-
-    def stamp(self, position: int) -> int:
-        return self.driver.num_events(position)
-
-    def marks(self) -> list[Mark]:
-        # Pictures know nothing of how many steps there are by now: the front end writes that.
-        return layout.marks(self._scene(self.position))
-
-    def static_marks(self) -> list[Mark]:
-        columns = strip.columns(self.num_steps, self.live)
-        return [
-            *layout.marks(self._scene(self.num_steps)),
-            *strip.marks(self._history, columns),
-            *strip.playhead(self.position, self.num_steps, columns),
-        ]
-
-    def strip(self) -> Strip:
-        columns = strip.columns(self.num_steps, self.live)
-        size = strip.LEFT, strip.TOP, strip.RIGHT - strip.LEFT, strip.BOTTOM - strip.TOP
-        return Strip(strip.marks(self._history, columns), *size, columns)
-
-    def title(self) -> str:
-        return title(self._scene(self.num_steps))
-
-    def words(self) -> dict[str, str]:
+    def view(self) -> View:
         self._furthest = max(self._furthest, self.position)
         self._answer_predictions()
-        scene = self._scene(self.position)
+        scene = self._scene()  # knows nothing of how many steps there are by now: the front end writes that
         verdict, question = self._question(scene.state)
-        return {
+        words = {
             "next": next_step(scene.state),
             "verdict": verdict,
             "question": question,
             "say": " ".join((title(scene) + ".", *story(scene))),
             "over": "All requests are done" if self.live else "End of the recording",
         }
+        return View(layout.marks(scene), title(scene, self.num_steps), words)
+
+    def strip(self) -> Strip:
+        return strip.drawn(self._history, columns(self.num_steps, self.live))
 
     # ----------------------------------------------------------------------------------------- what is folded away
 
@@ -220,10 +192,10 @@ class MemoryMap(DriverLab):
         return found
 
     def pane(self, id: str) -> list[Part]:
-        state, asked = self._state(), self._asked
+        state, asked = self._cursor.state(), self._asked
         match id:
             case "code":
-                return pane_code.pane(self._events(), asked["code"])
+                return pane_code.pane(self._cursor.events(), asked["code"])
             case "follow":
                 return pane_follow.follow_pane(self.trace, state.num_blocks, asked["follow"])
             case "find":
@@ -303,9 +275,9 @@ class MemoryMap(DriverLab):
         """Show the branch that was made last, or the run that it left."""
         if self._other is None:
             raise PagedlabError("There is no other run. Branch first.")
-        self.driver, self._other = self._other, self.driver
-        self._history = History(self.driver.trace)
-        self._past, self._furthest = None, 0
+        other, self._other = self._other, self.driver
+        self.follow(other)
+        self._furthest = 0
         self.start_over()
         self.read_on()
         if self.selected not in self._history.state.requests:
@@ -327,35 +299,24 @@ class MemoryMap(DriverLab):
         return list(self._history.state.requests) or [None]
 
     def for_export(self) -> MemoryMap:
-        driver = TraceDriver(Trace(self.trace.header | {"live": False}, self.trace.events))
-        return MemoryMap(driver, select=self.selected, step=self.position)
+        return MemoryMap(recorded(self.driver), select=self.selected, step=self.position)
 
     def point(self, id: str) -> None:
         """A block was clicked."""
         self.predict(int(id.removeprefix("block.")))
 
-    def _state(self) -> MemoryState:
-        """Memory at the cursor, not to be changed."""
-        if self.position == self.num_steps and self._history.num_events == len(self.trace.events):
-            return self._history.state
-        num_events = self.driver.num_events(self.position)
-        if self._past is None or self._past[0] != num_events:
-            self._past = (num_events, replay(self.trace, num_events))
-        return self._past[1]
-
-    def _events(self) -> list[ev.Event]:
-        """What happened in the step that led to the cursor."""
-        first = self.driver.num_events(self.position - 1) if self.position else 0
-        return self.trace.events[first : self.driver.num_events(self.position)]
-
-    def _scene(self, num_steps: int) -> Scene:
-        state = self._state()
+    def _scene(self) -> Scene:
+        state = self._cursor.state()
         selected = self.selected if self.selected in state.requests else None
-        guess = next(
-            (p["predicted"] for p in self.predictions if p["step"] == self.position + 1 and p["request"] == selected),
-            None,
-        )
-        return Scene(state, self._events(), self.trace.header, selected, self.position, num_steps, self.live, guess)
+        return Scene(
+            state, self._cursor.events(), self.trace.header, selected, self.position, self.position, self.live,
+            self._guess(selected),
+        )  # fmt: skip
+
+    def _guess(self, selected: str | None) -> int | None:
+        """Which block the learner expects the next step to write into."""
+        here = [p for p in self.predictions if p["step"] == self.position + 1 and p["request"] == selected]
+        return here[0]["predicted"] if here else None
 
     def _can_predict(self, state: MemoryState) -> bool:
         return (
@@ -388,14 +349,7 @@ class MemoryMap(DriverLab):
                     verdict = f"You said #{p['predicted']}, it went into #{p['actual']}. Score {right} of {all_of}."
         if not self._can_predict(state) or pool_grid(state.num_blocks, (0, 0, 376, 206)).per_cell > 1:
             return verdict, ""
-        guess = next(
-            (
-                p["predicted"]
-                for p in self.predictions
-                if p["step"] == self.position + 1 and p["request"] == self.selected
-            ),
-            None,
-        )
+        guess = self._guess(self.selected)
         if guess is not None:
             return verdict, f"You say #{guess}. Take the step and see."
         word = quoted(state.requests[self.selected].pending[0][1])

@@ -10,14 +10,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pagedlab.viz.kit import labels
+from pagedlab.viz.kit.badge import badge_marks, badge_text, badge_width
+from pagedlab.viz.kit.chips import as_many_as_fit, chip
 from pagedlab.viz.kit.cpu_pool import CPU_ROOM, cpu_marks
 from pagedlab.viz.kit.grid import Grid, pool_grid
-from pagedlab.viz.kit.labels import first_that_fits, fit, width
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.pool import pool_marks
+from pagedlab.viz.kit.scene import Scene
+from pagedlab.viz.kit.text import first_that_fits, fit, fitted, width, wrapped
 from pagedlab.viz.memory.places import BOTTOM, LEFT, POOL, RIGHT, SEEN, TABLE, TOP
 from pagedlab.viz.memory.rows import Rows, place_rows, seen_marks, table_marks, waiting_marks
-from pagedlab.viz.memory.scene import Scene, badge, headline, scale, step_text, story
+from pagedlab.viz.memory.words import headline, scale, story
 
 
 def marks(scene: Scene) -> list[Mark]:
@@ -34,7 +37,7 @@ def marks(scene: Scene) -> list[Mark]:
         *waiting_marks(scene, rows),
         *table_marks(scene, rows),
         *pool_marks(scene, grid),
-        *cpu_marks(scene, BOTTOM - CPU_ROOM),
+        *cpu_marks(scene, (POOL[0], BOTTOM - CPU_ROOM)),
         *_arrow(scene, rows, grid),
         *_words(scene),
     ]
@@ -51,20 +54,16 @@ def _header(scene: Scene) -> Iterator[Mark]:
     text = headline(scene)
     yield Mark("head.line", (x, 37), "text s18 semi", text)
     x += width(text, 18, bold=True) + 12
-    step = step_text(scene)
-    yield Mark("step", (RIGHT, 377), f"text s12 {'bold' if 'past' in step else 'soft'} end", step)
+    yield Mark("step", (RIGHT, 377), "text s12 soft end", f"step {scene.position}")
 
-    text = badge(scene.header, scene.live)
+    text = badge_text(scene.header, scene.live)
     if scene.state.edited:
         text += " · edited by you"
     if "branched_at" in scene.header:
         text += f" · branched at step {scene.header['branched_at']}"
-    text = fit(text, 250, 11.5)
-    w = width(text, 11.5) + 30
-    yield Mark("badge", (RIGHT - w, 21, w, 22), "card badge", tip="What produced this picture")
-    yield Mark("badge.light", (RIGHT - w + 10, 28, 8, 8), "cell light" if scene.live else "cell still")
-    yield Mark("badge.text", (RIGHT - w + 24, 36), "text soft" if not scene.state.edited else "text alarm", text)
-    yield from _chips(scene, x, RIGHT - w - 16)
+    text = fitted(text, 250, "soft")
+    yield from badge_marks(text, scene.live, RIGHT, cls="alarm" if scene.state.edited else "soft")
+    yield from _chips(scene, x, RIGHT - badge_width(text) - 16)
 
 
 def _chips(scene: Scene, left: float, right: float) -> Iterator[Mark]:
@@ -74,13 +73,9 @@ def _chips(scene: Scene, left: float, right: float) -> Iterator[Mark]:
     if scene.selected is not None and scene.selected not in alive:
         alive.insert(0, scene.selected)
     widths = {r: max(38.0, width(scene.names[r], 12, bold=True) + 18) for r in alive}
-    shown, used = [], 0.0
-    for request_id in sorted(alive, key=lambda r: r != scene.selected):
-        if used + widths[request_id] + 8 > right - left - (34 if len(shown) + 1 < len(alive) else 0):
-            break
-        shown.append(request_id)
-        used += widths[request_id] + 8
-    x = right - used + 8
+    order = sorted(alive, key=lambda r: r != scene.selected)
+    shown = as_many_as_fit([(r, widths[r]) for r in order], right - left)
+    x = right - sum(widths[r] + 8 for r in shown) + 8
     mine = scene.selected if scene.selected in (*state.running, *state.swapped, *state.waiting) else None
     family = [r for r in alive if mine is not None and _root(scene, r) == _root(scene, mine)]
     said = f"{labels.number(len(family))} answers to one prompt"
@@ -90,20 +85,9 @@ def _chips(scene: Scene, left: float, right: float) -> Iterator[Mark]:
         yield Mark("chips.more", (x - 8, 36), "text s11 soft end", f"+{len(alive) - len(shown)}")
     order = list(scene.names)
     for request_id in sorted(shown, key=order.index):
-        w, chosen, hue = widths[request_id], request_id == scene.selected, scene.hue(request_id)
-        status = state.requests[request_id].status
-        yield Mark(
-            f"chip.{request_id}",
-            (x, 21, w, 22),
-            f"card chip {'chosen ' if chosen else ''}{hue}",
-            tip=f"Request {labels.printable(request_id)}, {status}",
-        )
-        yield Mark(
-            f"chip-name.{request_id}",
-            (x + w / 2, 36),
-            "text s12 bold mid " + ("on" if chosen else f"hue {hue}"),
-            scene.names[request_id],
-        )
+        w, tip = widths[request_id], f"Request {labels.printable(request_id)}, {state.requests[request_id].status}"
+        name, chosen = scene.names[request_id], request_id == scene.selected
+        yield from chip(request_id, (x, 21, w, 22), name, chosen, scene.hue(request_id), tip)
         x += w + 8
 
 
@@ -224,8 +208,8 @@ def _words(scene: Scene) -> Iterator[Mark]:
     state, room = scene.state, RIGHT - LEFT
     for shorter in (0, 1, 2, 3):
         mine, others = story(scene, shorter)
-        first = labels.wrapped(mine, room, 13, 3)
-        rest = labels.wrapped(others, room, 12, 4 - len(first)) if others else []
+        first = wrapped(mine, room, 13, 3)
+        rest = wrapped(others, room, 12, 4 - len(first)) if others else []
         if " ".join(rest) == others and " ".join(first) == mine:
             break
     told = [("", "13", text, mine) for text in first] + [(".others", "12 soft", text, others) for text in rest]

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pagedlab.viz.kit import labels
-from pagedlab.viz.kit.labels import crowd, first_that_fits, fit, plural, width
+from pagedlab.viz.kit.labels import crowd, plural
 from pagedlab.viz.kit.marks import Mark
+from pagedlab.viz.kit.scene import Scene
 from pagedlab.viz.kit.slots import bar, outlines
+from pagedlab.viz.kit.text import clip, first_that_fits, fit, width
 from pagedlab.viz.memory.places import BOTTOM, SEEN, TABLE, TOP
-from pagedlab.viz.memory.scene import Scene
 
 ROW_GAP = 14.0
 WAITING_HEIGHT = 30.0
@@ -170,7 +171,7 @@ def _tokens(
     chunks = [text[i : i + columns] for i in range(0, len(text), columns)]
     if len(chunks) > num_lines:
         chunks = (
-            [*chunks[: num_lines - 1], labels.clip(chunks[num_lines - 1] + "…", columns)]
+            [*chunks[: num_lines - 1], clip(chunks[num_lines - 1] + "…", columns)]
             if not new
             else ["…" + chunks[-num_lines][1:], *chunks[len(chunks) - num_lines + 1 :]]
         )
@@ -179,7 +180,7 @@ def _tokens(
             f"seen.{logical}.line{i}",
             (x, y + bar_h + (12 if h >= 28 else 10) + 13 * i),
             "text mono s10",
-            labels.clip(chunk, columns),
+            clip(chunk, columns),
         )
 
 

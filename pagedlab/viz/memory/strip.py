@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from pagedlab.viz.kit import labels
 from pagedlab.viz.kit.history import KEPT, History, Run
-from pagedlab.viz.kit.labels import width
 from pagedlab.viz.kit.marks import Mark
+from pagedlab.viz.kit.strip import Strip
+from pagedlab.viz.kit.text import width
 
 LEFT, RIGHT = 60.0, 936.0
 TOP, BOTTOM = 390.0, 500.0
@@ -20,21 +21,14 @@ LETTER = 4.4  # the lowest row that has room for one
 HIGHEST = 13.0  # of a row, with the gap below it
 
 
-def columns(num_steps: int, live: bool) -> int:
-    """How many steps the strip has room for: all of a recording; a live run starts with 24 and doubles when they are
-    full.
-    """
-    if not live:
-        return max(1, num_steps)
-    return 24 * 2 ** max(0, math.ceil(math.log2(max(num_steps, 1) / 24)))
+def drawn(history: History, num_columns: int) -> Strip:
+    """The strip with everything on it."""
+    time = Strip(LEFT, TOP, RIGHT - LEFT, BOTTOM - TOP, num_columns)
+    time.marks = marks(history, time)
+    return time
 
 
-def x_of(position: int, num_columns: int) -> float:
-    """The right edge of a step's column: where the playhead stands after ``position`` steps."""
-    return LEFT + (RIGHT - LEFT) * position / num_columns
-
-
-def marks(history: History, num_columns: int) -> list[Mark]:
+def marks(history: History, time: Strip) -> list[Mark]:
     """Everything but the playhead."""
     blocks = list(range(int(history.state.has_null_block), history.state.num_blocks))
     caption = "each row a physical block, each column a step"
@@ -67,7 +61,7 @@ def marks(history: History, num_columns: int) -> list[Mark]:
             )
         for run in _runs(history, row):
             last = history.num_steps if run.last is None else run.last
-            left, right = x_of(run.first - 1, num_columns), x_of(last, num_columns)
+            left, right = time.x_of(run.first - 1), time.x_of(last)
             id = f"run.{row[0]}.{run.first}"
             if run.owner == KEPT:
                 out.append(Mark(id, (left, y + height * 0.3, right - left, height * 0.4), "cell sharp ghost"))
@@ -82,7 +76,7 @@ def marks(history: History, num_columns: int) -> list[Mark]:
                 group.append([(i, right)])
     for (owners, first), parts in groups.items():
         for part in parts:
-            left, room = x_of(first - 1, num_columns), min(right for _, right in part)
+            left, room = time.x_of(first - 1), min(right for _, right in part)
             tall = (len(part) - 1) * pitch + height
             small, size = tall < 7.5, 9.5 if height >= 10 else 8.0
             said = labels.crowd([names[r] for r in owners])
@@ -133,18 +127,6 @@ def _key(history: History, caption: float | None) -> list[Mark]:
     said = f"{', '.join(gone)}: finished earlier"
     if gone and x + width(said, 10.5) < KEY_END:
         out.append(Mark("time.key.gone", (x, 377), "text s10 soft", said))
-    return out
-
-
-def playhead(position: int, num_steps: int, num_columns: int) -> list[Mark]:
-    """The line at the cursor, and a veil over the steps that are recorded beyond it."""
-    x = x_of(position, num_columns)
-    out = [
-        Mark("playhead", (x - 0.8, TOP - 6, 1.6, BOTTOM - TOP + 8), "top playhead"),
-        Mark("playhead.head", (), "path ink", f"M{x - 5:.1f} {TOP - 10:g}h10l-5 6z"),
-    ]
-    if position < num_steps:
-        out.append(Mark("veil", (x, TOP - 1, x_of(num_steps, num_columns) - x, BOTTOM - TOP + 2), "top veil"))
     return out
 
 

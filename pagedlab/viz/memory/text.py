@@ -10,7 +10,10 @@ from typing import Any
 from pagedlab.trace import MemoryState
 from pagedlab.trace.events import Event
 from pagedlab.viz.kit import labels
-from pagedlab.viz.memory.scene import Scene, badge, headline, scale, story
+from pagedlab.viz.kit.badge import badge_text
+from pagedlab.viz.kit.scene import Scene
+from pagedlab.viz.kit.text import cells, clip
+from pagedlab.viz.memory.words import headline, scale, story
 
 MOST_BLOCKS = 64  # of the pool; more are counted
 # One of the terminal's own colours for each hue, so that they suit its background.
@@ -64,10 +67,10 @@ def _top(scene: Scene, width: int, color: bool) -> list[str]:
     past = " (the past)" if scene.live and scene.position < scene.num_steps else ""
     name = "" if scene.selected is None else scene.names[scene.selected] + ": "
     left = f"{name}{headline(scene)}"
-    right = f"step {scene.position} of {scene.num_steps}{past} · {badge(scene.header, scene.live)}"
+    right = f"step {scene.position} of {scene.num_steps}{past} · {badge_text(scene.header, scene.live)}"
     if len(left) + len(right) + 2 <= width:
         return [left + " " * (width - len(left) - len(right)) + right]
-    return [labels.clip(left, width), labels.clip(right, width)]
+    return [clip(left, width), clip(right, width)]
 
 
 def _seen(scene: Scene, width: int, color: bool) -> list[str]:
@@ -91,11 +94,11 @@ def _seen(scene: Scene, width: int, color: bool) -> list[str]:
                 word = labels.token(request.texts[i * size + offset])
                 words.append(f"[{word}]" if (table[i], offset) in new else word)
         shared = f"×{scene.pool.ref_cnt[table[i]]}" if scene.pool.ref_cnt[table[i]] > 1 else ""
-        tail = labels.clip(" ".join(words), room)
+        tail = clip(" ".join(words), room)
         if size > 8 and filled < size:  # the end is what changes
             written = " ".join(words[:filled])
             tail = (
-                labels.clip(written, room - 8) if labels.cells(written) <= room - 8 else "…" + written[-(room - 10) :]
+                clip(written, room - 8) if cells(written) <= room - 8 else "…" + written[-(room - 10) :]
             )
             tail += f" +{size - filled}·"
         head = f"{i:3d} → {_paint(scene, request_id, f'#{table[i]:<5d}', color)}{filled:3d}/{size:<4d}{shared:<4s}"
@@ -108,7 +111,7 @@ def _seen(scene: Scene, width: int, color: bool) -> list[str]:
             if len(request.pending) == 1
             else f"{len(request.pending)} tokens not in memory yet"
         )
-        lines.append(labels.clip(f"{'':26s}({labels.token(request.pending[0][1])}) {said}", width))
+        lines.append(clip(f"{'':26s}({labels.token(request.pending[0][1])}) {said}", width))
     return lines
 
 

@@ -9,16 +9,18 @@ from typing import Any
 import ipywidgets
 
 from pagedlab.errors import PagedlabError
-from pagedlab.trace import MemoryState, TraceDriver, replay
+from pagedlab.trace import MemoryState, TraceDriver
 from pagedlab.trace import events as ev
-from pagedlab.viz.kit.driver_lab import DriverLab, as_driver
-from pagedlab.viz.kit.marks import Mark
-from pagedlab.viz.kit.widget import LabBox, Strip
-from pagedlab.viz.memory.scene import badge
-from pagedlab.viz.memory.strip import columns
+from pagedlab.viz.drivers import as_driver
+from pagedlab.viz.kit.badge import badge_text
+from pagedlab.viz.kit.driver_lab import DriverLab
+from pagedlab.viz.kit.history import History
+from pagedlab.viz.kit.model import View
+from pagedlab.viz.kit.strip import Strip, columns
+from pagedlab.viz.kit.widget import LabBox
 from pagedlab.viz.prefix import layout
 from pagedlab.viz.prefix import words as wording
-from pagedlab.viz.prefix.walk import Lookup, walk
+from pagedlab.viz.walk import Lookup, walk
 
 
 def prefix_hits(
@@ -67,6 +69,19 @@ class PrefixHits(LabBox):
         return getattr(self.lab, name)
 
 
+class PrefixHistory(History):
+    """Reads on like its base; ``cached``: after each step, how many blocks have a hash."""
+
+    def _restart(self) -> None:
+        super()._restart()
+        self.cached: list[int] = []
+
+    def _read(self, event: ev.Event) -> None:
+        super()._read(event)
+        if isinstance(event, ev.StepEnded | ev.BatchReceived):
+            self.cached.append(sum(prefix.copies for prefix in self.state.prefixes.values()))
+
+
 class PrefixLab(DriverLab):
     """The picture. ``selected`` says how far the prompt has been walked: "1" to the number of its blocks."""
 
@@ -80,13 +95,11 @@ class PrefixLab(DriverLab):
         encode: Callable[[str], list[int]] | None,
         piece: Callable[[int], str] | None = None,  # a token's text
     ) -> None:
-        self.driver, self.encode, self._piece = driver, encode, piece
+        self.follow(driver, PrefixHistory)
+        self.encode, self._piece = encode, piece
         self.token_ids: list[int] = []
         self.prompt_text = prompt if isinstance(prompt, str) else " ".join(map(str, prompt or ()))
         self._restarted = False
-        self._read: tuple[int, MemoryState] | None = None
-        self._cached: list[int] = []  # after each step, how many blocks have a hash
-        self._counter: tuple[int, MemoryState, ev.Event | None] = (0, self._initial(), None)
         if driver.position == 0:
             driver.seek(driver.num_steps)
         if prompt is not None:
@@ -100,10 +113,7 @@ class PrefixLab(DriverLab):
     @property
     def state(self) -> MemoryState:
         """Memory at the cursor, not to be changed."""
-        num_events = self.driver.num_events(self.position)
-        if self._read is None or self._read[0] != num_events:
-            self._read = (num_events, replay(self.trace, num_events))
-        return self._read[1]
+        return self._cursor.state()
 
     @property
     def lookups(self) -> list[Lookup]:
@@ -127,90 +137,40 @@ class PrefixLab(DriverLab):
             raise PagedlabError(f"The prompt has {len(known)} blocks; there is no lookup {selected!r}.")
         self.selected = selected
 
-    def move(self, position: int) -> None:
-        self.driver.seek(max(0, min(position, self.num_steps)))
-        if position > self.num_steps:
-            self.driver.step()
-
     def read_on(self) -> bool:
         restarted, self._restarted = self._restarted, False
-        done, state, last = self._counter
-        events = self.trace.events
-        if done > len(events) or (done and events[done - 1] is not last):
-            done, state, restarted = 0, self._initial(), True
-            self._cached, self._read = [], None
-            self.driver.seek(min(self.position, self.num_steps))
-        for event in events[done:]:
-            state.apply(event)
-            if isinstance(event, ev.StepEnded | ev.BatchReceived):
-                self._cached.append(sum(prefix.copies for prefix in state.prefixes.values()))
-        self._counter = (len(events), state, events[-1] if events else None)
-        return restarted
+        return super().read_on() or restarted
 
-    def grown(self) -> bool:
-        return len(self.trace.events) != self._counter[0]
-
-    def stamp(self, position: int) -> Any:
-        return self.driver.num_events(position)
-
-    def marks(self) -> list[Mark]:
-        return layout.marks(self._scene(), self._step_text())
-
-    def static_marks(self) -> list[Mark]:
-        size = self.strip()
-        x = size.left + size.width * self.position / size.columns
-        return [
-            *self.marks(),
-            *size.marks,
-            Mark("playhead", (x - 0.8, size.top - 6, 1.6, size.height + 8), "top playhead"),
-        ]
-
-    def strip(self) -> Strip:
-        """How many blocks have a hash, step by step."""
-        left, (top, bottom) = layout.LEFT, layout.STRIP
-        count = columns(self.num_steps, self.live)
-        pitch, most = (layout.RIGHT - left) / count, max([1, *self._cached])
-        marks = [Mark("time.track", (left, bottom - 1, layout.RIGHT - left, 1), "card track")]
-        for i, cached in enumerate(self._cached):
-            h = (bottom - top) * cached / most
-            place = (left + i * pitch, bottom - h, max(0.5, pitch - (1 if pitch > 3 else 0)), h)
-            marks.append(Mark(f"time.{i + 1}", place, "cell sharp ghost"))
-        marks.append(Mark("time.most", (left + 244, top - 10), "text s11 soft", f"· tallest bar: {most}"))
-        return Strip(marks, left, top, layout.RIGHT - left, bottom - top, count)
-
-    def title(self) -> str:
-        return wording.title(self._scene(), self._step_text())
-
-    def words(self) -> dict[str, str]:
+    def view(self) -> View:
         scene = self._scene()
+        title = wording.title(scene, self._step_text())
         question = ""
         if scene.lookups and not scene.ended:
             question = f"Is block {scene.looked_up} in memory? Choose it in your prompt above."
-        return {
-            "next": "Next batch"
-            if scene.attached
-            else "Run one step"
-            if self.position == self.num_steps
-            else "One step",
+        go = "Run one step" if self.position == self.num_steps else "One step"
+        words = {
+            "next": "Next batch" if scene.attached else go,
             "question": question,
-            "say": f"{self.title()}. {wording.story(scene)}",
+            "say": f"{title}. {wording.story(scene)}",
             "over": "All requests are done" if self.live else "End of the recording",
         }
+        return View(layout.marks(scene, self._step_text()), title, words)
+
+    def strip(self) -> Strip:
+        """How many blocks have a hash, step by step."""
+        return layout.strip(self._history.cached, columns(self.num_steps, self.live))
 
     def text(self) -> str:
         """The walk and the tree for a terminal."""
         from pagedlab.attach.show import tree_text
 
         scene = self._scene()
-        lines = [self.title()]
+        lines = [wording.title(scene, self._step_text())]
         for lookup in scene.lookups:
             lines.append(
                 f"  block {lookup.logical}: {scene.words(lookup.token_ids)[:40]}: {wording.verdict(lookup, scene)}"
             )
         return "\n".join([*lines, tree_text(self.state, 20)])
-
-    def _initial(self) -> MemoryState:
-        return MemoryState.of(self.trace.header["config"])
 
     def _step_text(self) -> str:
         return f"step {self.position}"
@@ -229,15 +189,13 @@ class PrefixLab(DriverLab):
 
     def _scene(self) -> wording.Scene:
         header = self.trace.header
-        first = self.driver.num_events(self.position - 1) if self.position else 0
-        events = self.trace.events[first : self.driver.num_events(self.position)]
-        lookups = self.lookups
         looked_up = int(self.selected) if self.selected else 0
         attached = "attached" in header
-        said = f"vLLM's events · {header['attached']}" if attached else badge(header, self.live)
+        said = f"vLLM's events · {header['attached']}" if attached else badge_text(header, self.live)
         return wording.Scene(
-            self.state, events, lookups, looked_up, said, self.live, attached, self._costs(), self._pieces()
-        )
+            self.state, self._cursor.events(), self.lookups, looked_up, said, self.live, attached, self._costs(),
+            self._pieces(),
+        )  # fmt: skip
 
     def _pieces(self) -> dict[int, str]:
         pieces: dict[int, str] = {t: self._piece(t) for t in self.token_ids} if self._piece else {}

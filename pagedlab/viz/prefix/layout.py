@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pagedlab.trace import events as ev
-from pagedlab.viz.kit.labels import first_that_fits, fit, listed, ordinal, plural, width, wrapped
+from pagedlab.viz.kit.badge import badge_marks, badge_width
+from pagedlab.viz.kit.labels import listed, ordinal, plural
 from pagedlab.viz.kit.marks import Mark
-from pagedlab.viz.prefix.walk import Lookup, Node, block_ids, place_tree
+from pagedlab.viz.kit.strip import Strip
+from pagedlab.viz.kit.text import first_that_fits, fit, fitted, width, wrapped
+from pagedlab.viz.prefix.tree import Node, place_tree
 from pagedlab.viz.prefix.words import Scene, headline, in_short, result, story, verdict, why
+from pagedlab.viz.walk import Lookup, block_ids
 
 SIZE = (960.0, 524.0)
 LEFT, RIGHT = 24.0, 936.0
@@ -28,12 +32,9 @@ def marks(scene: Scene, step: str) -> list[Mark]:
 
 
 def _header(scene: Scene) -> Iterator[Mark]:
-    badge = fit(scene.badge, 300, 11.5)
-    w = width(badge, 11.5) + 30
-    yield Mark("head.line", (LEFT, 37), "text s18 semi", headline(scene, RIGHT - LEFT - w - 16))
-    yield Mark("badge", (RIGHT - w, 21, w, 22), "card badge", tip="What produced this picture")
-    yield Mark("badge.light", (RIGHT - w + 10, 28, 8, 8), "cell light" if scene.live else "cell still")
-    yield Mark("badge.text", (RIGHT - w + 24, 36), "text soft", badge)
+    badge = fitted(scene.badge, 300, "soft")
+    yield Mark("head.line", (LEFT, 37), "text s18 semi", headline(scene, RIGHT - LEFT - badge_width(badge) - 16))
+    yield from badge_marks(badge, scene.live, RIGHT)
 
 
 # ------------------------------------------------------------------------------------------------------ the prompt
@@ -269,6 +270,19 @@ def _costs(scene: Scene) -> Iterator[Mark]:
         for (x, text), value in zip(columns, values, strict=True):
             loud = {"found": " bold", "first token": " soft"}.get(text, "")
             yield Mark(f"cost.{i}.{text}", (x, y), f"text mono s11{loud} end", value)
+
+
+def strip(cached: Sequence[int], num_columns: int) -> Strip:
+    """How many blocks have a hash, step by step."""
+    time = Strip(LEFT, STRIP[0], RIGHT - LEFT, STRIP[1] - STRIP[0], num_columns)
+    pitch, most, bottom = time.width / num_columns, max([1, *cached]), time.top + time.height
+    out = [Mark("time.track", (LEFT, bottom - 1, time.width, 1), "card track")]
+    for i, count in enumerate(cached):
+        h = time.height * count / most
+        place = (time.x_of(i), bottom - h, max(0.5, pitch - (1 if pitch > 3 else 0)), h)
+        out.append(Mark(f"time.{i + 1}", place, "cell sharp ghost"))
+    time.marks = [*out, Mark("time.most", (LEFT + 244, time.top - 10), "text s11 soft", f"· tallest bar: {most}")]
+    return time
 
 
 def _words(scene: Scene, step: str) -> Iterator[Mark]:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pagedlab.trace import MemoryState
 from pagedlab.trace import events as ev
 from pagedlab.viz.kit import labels
-from pagedlab.viz.kit.labels import first_that_fits, listed, ordinal, plural, quoted
+from pagedlab.viz.kit.labels import listed, ordinal, plural, quoted
 from pagedlab.viz.kit.narrator import in_brief
-from pagedlab.viz.prefix.walk import Lookup, block_ids, difference, num_hit
+from pagedlab.viz.kit.text import first_that_fits
+from pagedlab.viz.prefix.tree import difference
+from pagedlab.viz.walk import Lookup, block_ids, num_hit
 
 
 @dataclass

@@ -11,11 +11,12 @@ from typing import Any
 
 from pagedlab.errors import PagedlabError, whole
 from pagedlab.viz.kit import labels, panes
+from pagedlab.viz.kit.badge import badge_text
 from pagedlab.viz.kit.labels import plural
-from pagedlab.viz.kit.marks import Mark
+from pagedlab.viz.kit.model import View
 from pagedlab.viz.kit.panes import Part
-from pagedlab.viz.kit.widget import Lab, Strip
-from pagedlab.viz.memory.scene import badge
+from pagedlab.viz.kit.strip import Strip
+from pagedlab.viz.kit.widget import Lab
 from pagedlab.viz.side_by_side import layout
 
 MOST_BUTTONS = 12  # of the pane that lists the steps that differ
@@ -51,7 +52,7 @@ class SideBySideLab(Lab):
         self._tables = [layout.tables(both.theirs), layout.tables(both.ours)]
         self._hues = layout.hues([item["req"] for item in both.header["requests"]], both.theirs, self._tables[0])
         engine = both.header["engine"].removesuffix(" V1 Scheduler")
-        self._badges = (f"recorded · {engine}", badge(both.trace.header, live))
+        self._badges = (f"recorded · {engine}", badge_text(both.trace.header, live))
         opening = self.first_difference or min(1, self.num_steps)
         self.position = opening if step is None else whole(step, "step")
         if not 0 <= self.position <= self.num_steps:
@@ -79,22 +80,23 @@ class SideBySideLab(Lab):
         """In how many steps each field is not the same."""
         return {field: sum(field in fields for fields in self._different) for field in layout.FIELDS}
 
-    def marks(self) -> list[Mark]:
-        return layout.marks(self._scene())
-
-    def static_marks(self) -> list[Mark]:
-        strip = self.strip()
-        x = strip.left + strip.width * self.position / strip.columns
-        return [*super().static_marks(), *layout.playhead(x)]
+    def view(self) -> View:
+        self._furthest = max(self._furthest, self.position)
+        scene = self._scene()
+        title = f"{self.names[0]} and {self.names[1]} side by side, step {self.position}. {layout.verdict(scene)}"
+        words = {
+            "next": "One step of both",
+            "verdict": self._answer() or self._verdict(),
+            "question": self._question(),
+            "say": f"{title} {layout.story(scene)}",
+            "over": "End of the recording",
+        }
+        return View(layout.marks(scene), title, words)
 
     def strip(self) -> Strip:
         left, right, (top, height) = layout.LEFT, layout.RIGHT, layout.STRIP
         marks = layout.strip_marks(self._different)
-        return Strip(marks, left, top, right - left, height, max(1, self.num_steps))
-
-    def title(self) -> str:
-        said = layout.verdict(self._scene())
-        return f"{self.names[0]} and {self.names[1]} side by side, step {self.position}. {said}"
+        return Strip(left, top, right - left, height, max(1, self.num_steps), marks)
 
     @property
     def score(self) -> tuple[int, int]:
@@ -126,17 +128,8 @@ class SideBySideLab(Lab):
         before = self._tables[0][step - 2] if step > 1 else {}
         return {b: r for r, table in self._tables[0][step - 1].items() for b in table[len(before.get(r, ())) :]}
 
-    def words(self) -> dict[str, str]:
-        self._furthest = max(self._furthest, self.position)
-        verdict = f"{self._total()}." if self._total() else f"No difference in {plural(self.num_steps, 'step')}."
-        say = f"{self.title()} {layout.story(self._scene())}"
-        return {
-            "next": "One step of both",
-            "verdict": self._answer() or verdict,
-            "question": self._question(),
-            "say": say,
-            "over": "End of the recording",
-        }
+    def _verdict(self) -> str:
+        return f"{self._total()}." if self._total() else f"No difference in {plural(self.num_steps, 'step')}."
 
     def _question(self) -> str:
         if not self._handed_out(self.position + 1):
@@ -160,7 +153,7 @@ class SideBySideLab(Lab):
         """Both sides' fields for a terminal; "≠" is in front of those that differ."""
         scene = self._scene()
         lines = [f"Step {self.position} of {self.num_steps}: {layout.verdict(scene)} {layout.story(scene)}".rstrip()]
-        lines += [self.words()["verdict"]]
+        lines += [self._answer() or self._verdict()]
         for field in layout.FIELDS if self.position else ():
             mine, other = layout.value(scene, 0, field), layout.value(scene, 1, field)
             sign = "≠" if field in self.different else " "

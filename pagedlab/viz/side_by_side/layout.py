@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pagedlab.viz.kit import labels
+from pagedlab.viz.kit.badge import badge_marks, badge_width
 from pagedlab.viz.kit.grid import Grid, pool_grid
-from pagedlab.viz.kit.labels import as_many, first_that_fits, fit, listed, ordinal, plural, width
+from pagedlab.viz.kit.labels import listed, ordinal, plural
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.style import NUM_HUES
+from pagedlab.viz.kit.text import as_many, first_that_fits, fit, fitted, width
 
 FIELDS = ("scheduled", "new", "resumed", "preempted", "tables", "free", "finished", "running", "waiting", "step")
 
@@ -262,13 +264,10 @@ def _legend(scene: Scene) -> Iterator[Mark]:
 def _side(scene: Scene, side: int) -> Iterator[Mark]:
     x, (top, height) = SIDES[side], POOL
     said = scene.badges[side]
-    w = width(said, 11) + 30
-    room = PANEL - w - 8
-    yield Mark(f"{side}.name", (x, 87), "text s13 bold", fit(scene.names[side], room, 13, bold=True))
-    yield Mark(f"{side}.badge", (x + PANEL - w, 72, w, 22), "card badge", tip=f"{scene.names[side]}: {said}")
-    light = "cell light" if said.startswith("live") else "cell still"
-    yield Mark(f"{side}.badge.light", (x + PANEL - w + 10, 79, 8, 8), light)
-    yield Mark(f"{side}.badge.text", (x + PANEL - w + 23, 87), "text s11 soft", said)
+    tip, cls = f"{scene.names[side]}: {said}", "s11 soft"
+    room = PANEL - badge_width(said, cls) - 8
+    yield Mark(f"{side}.name", (x, 87), "text s13 bold", fitted(scene.names[side], room, "s13 bold"))
+    yield from badge_marks(said, said.startswith("live"), x + PANEL, 72, cls, id=f"{side}.badge", tip=tip)
     grid = pool_grid(scene.header["num_blocks"], (x, top, PANEL, height))
     mine, other = _blocks(scene, side), _blocks(scene, 1 - side)
     yield from (_many if grid.per_cell > 1 else _pool)(scene, side, grid, mine, other)
@@ -407,11 +406,3 @@ def strip_marks(different: Sequence[Sequence[str]]) -> list[Mark]:
             out.append(Mark(f"time.{first + 1}", place, "cell rule alarm"))
         first = i
     return out
-
-
-def playhead(x: float) -> list[Mark]:
-    top, height = STRIP
-    return [
-        Mark("playhead", (x - 0.8, top - 6, 1.6, height + 8), "top playhead"),
-        Mark("playhead.head", (), "path ink", f"M{x - 5:.1f} {top - 10:g}h10l-5 6z"),
-    ]

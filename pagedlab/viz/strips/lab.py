@@ -11,8 +11,9 @@ from pagedlab.kv.contiguous import ContiguousAllocator
 from pagedlab.trace import MemoryState, Trace, replay
 from pagedlab.trace import events as ev
 from pagedlab.viz.kit.labels import plural
-from pagedlab.viz.kit.marks import Mark
-from pagedlab.viz.kit.widget import Lab, Strip
+from pagedlab.viz.kit.model import View
+from pagedlab.viz.kit.strip import Strip
+from pagedlab.viz.kit.widget import Lab
 from pagedlab.viz.strips import layout, words
 from pagedlab.viz.strips.run import KINDS, StripState, moments, serve
 
@@ -73,7 +74,7 @@ class FragmentationLab(Lab):
         means = {kind: self._mean(of) for kind, of in shares.items()}
         columns = [(moment.step, column) for column, moment in enumerate(self.moments[1:])]
         starts = list({step: column for step, column in reversed(columns)}.values())[::-1]
-        told = shares, counts, means, steps, starts, max(1, self.num_steps)
+        told = shares, counts, means, steps, starts, self.strip()
         self._chart = {kind: layout.chart(*told, kind) for kind in KINDS}
         super().__init__()
 
@@ -92,36 +93,28 @@ class FragmentationLab(Lab):
             raise PagedlabError(f"There is no memory {selected!r} here; there are: {', '.join(KINDS)}.")
         self.selected = selected
 
-    def marks(self) -> list[Mark]:
-        return [*layout.marks(self._scene()), *self._chart[self.selected]]
-
-    def static_marks(self) -> list[Mark]:
-        return [*self.marks(), *layout.playhead(self.position, self.num_steps)]
+    def view(self) -> View:
+        self._furthest = max(self._furthest, self.position)
+        scene = self._scene()
+        title = layout.title(scene)
+        after = self.moments[self.position + 1] if self.position < self.num_steps else None
+        said = {
+            "next": words.next_button(after),
+            "verdict": self._verdict(),
+            "question": self._question(),
+            "say": " ".join([title.rstrip(".") + ".", words.story(scene.strip)]),
+            "over": "Everybody was served",
+        }
+        return View([*layout.marks(scene), *self._chart[self.selected]], title, said)
 
     def strip(self) -> Strip:
-        left, right, top, bottom = layout.CHART_LEFT, layout.CHART_RIGHT, layout.SHARES[0], layout.COUNTS[1]
-        return Strip([], left, top, right - left, bottom - top, max(1, self.num_steps))
-
-    def title(self) -> str:
-        return layout.title(self._scene())
+        return layout.strip(self.num_steps)
 
     @property
     def score(self) -> tuple[int, int]:
         """Right predictions, and all that were decided."""
         decided = [self._right(kind, moment) for kind, moment in self.predictions if moment <= self._furthest]
         return sum(decided), len(decided)
-
-    def words(self) -> dict[str, str]:
-        self._furthest = max(self._furthest, self.position)
-        strip = self.strips[self.selected]
-        after = self.moments[self.position + 1] if self.position < self.num_steps else None
-        return {
-            "next": words.next_button(after),
-            "verdict": self._verdict(),
-            "question": self._question(),
-            "say": " ".join([layout.title(self._scene()).rstrip(".") + ".", words.story(strip)]),
-            "over": "Everybody was served",
-        }
 
     def point(self, id: str) -> None:
         """A free slot was clicked."""

@@ -9,9 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pagedlab.viz.kit import labels
-from pagedlab.viz.kit.labels import first_that_fits, fit, width
+from pagedlab.viz.kit.badge import badge_marks, badge_width
+from pagedlab.viz.kit.chips import chip
+from pagedlab.viz.kit.flow import Flow, key
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.slots import outlines
+from pagedlab.viz.kit.strip import Strip
+from pagedlab.viz.kit.text import first_that_fits, fit, fitted, width
 from pagedlab.viz.strips import words
 from pagedlab.viz.strips.run import KINDS, Moment, Span, StripState
 
@@ -65,29 +69,20 @@ def marks(scene: Scene) -> list[Mark]:
 
 
 def _header(scene: Scene) -> Iterator[Mark]:
-    badge = scene.badge
-    w = width(badge, 11.5) + 30
-    line = first_that_fits(words.headlines(scene.strip), RIGHT - LEFT - w - 8, 18, bold=True)
-    yield Mark("head.line", (LEFT, 37), "text s18 semi", line)
-    yield Mark("badge", (RIGHT - w, 21, w, 22), "card badge", tip="What produced this picture")
-    yield Mark("badge.light", (RIGHT - w + 10, 28, 8, 8), "cell light" if scene.live else "cell still")
-    yield Mark("badge.text", (RIGHT - w + 24, 36), "text soft", badge)
+    room = RIGHT - LEFT - badge_width(scene.badge) - 8
+    yield Mark("head.line", (LEFT, 37), "text s18 semi", fitted(words.headlines(scene.strip), room, "s18 semi"))
+    yield from badge_marks(scene.badge, scene.live, RIGHT)
     yield Mark("when", (RIGHT, 352), "text s11 bold end", words.when(scene.moment, scene.num_steps))
 
 
 def _legend(scene: Scene) -> Iterator[Mark]:
-    x = LEFT
-    for key, cls, text in (
-        ("token", "cell c0", "token"),
-        ("reserved", "cell hatched c0", "held, to come"),
-        ("internal", "cell hatched never c0", "held, never used"),
-        ("free", "card free tiny", "free"),
-        ("lost", "card lost tiny", "lost: enough are free, but no hole is long enough"),
-    ):
-        w = 26 if key == "internal" else 13  # as in the strips: never slot by slot
-        yield Mark(f"legend.{key}", (x, 54, w, 10), cls)
-        yield Mark(f"legend.{key}.t", (x + w + 5, 63), "text s10 soft", text)
-        x += w + 5 + width(text, 10.5) + 13
+    yield from key((
+        ("legend.token", "cell c0", "token", 13),
+        ("legend.reserved", "cell hatched c0", "held, to come", 13),
+        ("legend.internal", "cell hatched never c0", "held, never used", 26),  # as in the strips: never slot by slot
+        ("legend.free", "card free tiny", "free", 13),
+        ("legend.lost", "card lost tiny", "lost: enough are free, but no hole is long enough", 13),
+    ), (LEFT, 63))  # fmt: skip
 
 
 def _columns(scene: Scene) -> Iterator[Mark]:
@@ -103,9 +98,7 @@ def _strips(scene: Scene) -> Iterator[Mark]:
         strip, y, chosen = scene.strips[kind], TOP + i * PITCH, kind == scene.selected
         name = words.name(strip)
         w = width(name, 12, bold=True) + 20
-        cls = "card chip plain chosen" if chosen else "card chip plain"
-        yield Mark(f"chip.{kind}", (LEFT, y, w, 20), cls, tip=f"{name}: {words.headline(strip)}")
-        yield Mark(f"chip-name.{kind}", (LEFT + w / 2, y + 14), "text s12 bold mid" + (" on" if chosen else ""), name)
+        yield from chip(kind, (LEFT, y, w, 20), name, chosen, tip=f"{name}: {words.headline(strip)}", down=14)
         queue = words.waiting(strip)
         room = STRIP_WIDTH - w - 24 - width(queue, 11)
         told, full = first_that_fits(words.wordings(strip), room, 11), words.story(strip)
@@ -230,27 +223,26 @@ def _brackets(scene: Scene, strip: StripState, y: float) -> Iterator[Mark]:
 # ------------------------------------------------------------------------------------------------------- the chart
 
 
+def strip(num_moments: int) -> Strip:
+    """Where the chart lies, a column for each moment."""
+    return Strip(CHART_LEFT, SHARES[0], CHART_RIGHT - CHART_LEFT, COUNTS[1] - SHARES[0], max(1, num_moments))
+
+
 def chart(
     shares: dict[str, Sequence[float]],
     counts: dict[str, Sequence[int]],
     means: dict[str, float],
     steps: dict[str, int],
     starts: Sequence[int],
-    num_moments: int,
+    time: Strip,
     selected: str,
 ) -> list[Mark]:
     """Moment by moment until a run is over: the share of slots that hold a token (0 to 1), and how many requests run at
     once. ``means``: of the shares, over steps; ``steps``: how many steps each run took; ``starts``: the column in which
     each step begins."""
-    out, x = list(_axis(starts, num_moments)), LEFT
-    for id, cls, text in (
-        ("chart.title", "s11 bold", "SHARE OF MEMORY THAT HOLDS TOKENS"),
-        ("count.title.at", "s11", "below:"),
-        ("count.title", "s11 bold", "REQUESTS AT ONCE"),
-        ("chart.pale", "s11", "pale: still to come"),
-    ):
-        out.append(Mark(id, (x, 352), f"text {cls} soft", text))
-        x += width(text, 11, bold="bold" in cls) + (6 if id == "count.title.at" else 14)
+    titles = Flow(LEFT, 352).text("chart.title", "SHARE OF MEMORY THAT HOLDS TOKENS", "s11 bold soft", 14)
+    titles.text("count.title.at", "below:", "s11 soft", 6).text("count.title", "REQUESTS AT ONCE", "s11 bold soft", 14)
+    out = [*_axis(starts, time), *titles.text("chart.pale", "pale: still to come", "s11 soft")]
     most = max([1, *(n for of in counts.values() for n in of)])
     scales = (("chart", SHARES, 1.0, ("0 %", "50 %", "100 %")), ("count", COUNTS, most, ("0", str(most))))
     for id, (top, bottom), _, ticks in scales:
@@ -264,7 +256,7 @@ def chart(
         for kind in order:
             beside = _beside(values, kind, order[::-1])
             heights = [bottom - (bottom - top) * v / largest for v in values[kind]]
-            path = _steps([y - aside * n for y, n in zip(heights, beside, strict=True)], num_moments)
+            path = _steps([y - aside * n for y, n in zip(heights, beside, strict=True)], time)
             cls = f"path line {kind.replace('_', '-')}" + (" chosen" if kind == selected else "")
             out.append(Mark(f"{id}.line.{kind}", (), cls, path))
     out += _key(means, counts, steps, selected)
@@ -294,26 +286,14 @@ def _key(
             yield Mark(f"key.{kind}.{text}", (x, y), f"text mono s11 end {loud}", str(value))
 
 
-def _axis(starts: Sequence[int], num_moments: int) -> Iterator[Mark]:
+def _axis(starts: Sequence[int], time: Strip) -> Iterator[Mark]:
     """The number of a step where it begins: of each, or of every fifth, tenth …"""
     each = next((n for n in (1, 5, 10, 50, 100, 500, 1000, 5000) if len(starts) <= 10 * n), 20_000)
-    pitch = (CHART_RIGHT - CHART_LEFT) / num_moments
     for step, column in enumerate(starts, start=1):
-        x = CHART_LEFT + pitch * column
+        x = time.x_of(column)
         if step == 1 or (step % each == 0 and 42 < x - CHART_LEFT < CHART_RIGHT - CHART_LEFT - 20):
             yield Mark(f"axis.{step}", (x, COUNTS[1] + 15), "text s9 soft", f"step {step}" if step == 1 else str(step))
             yield Mark(f"axis.{step}.tick", (x - 0.4, COUNTS[1], 0.8, 5), "cell rule")
-
-
-def playhead(position: int, num_moments: int) -> list[Mark]:
-    """For the static picture: the line at the cursor, and a veil over what comes later."""
-    top, bottom = SHARES[0], COUNTS[1]
-    x = CHART_LEFT + (CHART_RIGHT - CHART_LEFT) * position / max(1, num_moments)
-    return [
-        Mark("veil", (x, top - 1, CHART_RIGHT - x, bottom - top + 2), "top veil"),
-        Mark("playhead", (x - 0.8, top - 6, 1.6, bottom - top + 8), "top playhead"),
-        Mark("playhead.head", (), "path ink", f"M{x - 5:.1f} {top - 10:g}h10l-5 6z"),
-    ]
 
 
 def _beside(values: dict[str, Sequence[float]], kind: str, order: list[str]) -> list[int]:
@@ -323,14 +303,13 @@ def _beside(values: dict[str, Sequence[float]], kind: str, order: list[str]) -> 
     return [sum(value in of[i : i + 1] for of in under) for i, value in enumerate(values[kind])]
 
 
-def _steps(heights: Sequence[float], num_columns: int) -> str:
+def _steps(heights: Sequence[float], time: Strip) -> str:
     """A line of steps: each height holds for one column, that of the moment it was reached in."""
-    pitch = (CHART_RIGHT - CHART_LEFT) / num_columns
     path, before = "", None
     for i, y in enumerate(heights):
         if before is None:
             path = f"M{CHART_LEFT:g} {y:.1f}"
         elif y != before:
-            path += f"H{CHART_LEFT + pitch * i:.1f}V{y:.1f}"
+            path += f"H{time.x_of(i):.1f}V{y:.1f}"
         before = y
-    return path + f"H{CHART_LEFT + pitch * len(heights):.1f}"
+    return path + f"H{time.x_of(len(heights)):.1f}"

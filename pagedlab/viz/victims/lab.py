@@ -6,16 +6,18 @@ from __future__ import annotations
 from typing import Any
 
 from pagedlab.errors import PagedlabError, whole
-from pagedlab.trace import MemoryState, Trace, TraceDriver, replay
+from pagedlab.trace import MemoryState, Trace, TraceDriver
 from pagedlab.trace import events as ev
+from pagedlab.viz.drivers import as_driver, recorded
 from pagedlab.viz.kit import panes
-from pagedlab.viz.kit.driver_lab import as_driver
+from pagedlab.viz.kit.badge import badge_text
+from pagedlab.viz.kit.cursor import Cursor
 from pagedlab.viz.kit.labels import names, plural
-from pagedlab.viz.kit.marks import Mark
+from pagedlab.viz.kit.model import View
 from pagedlab.viz.kit.panes import Part
-from pagedlab.viz.kit.widget import Lab, Strip
-from pagedlab.viz.memory.scene import Scene, badge
-from pagedlab.viz.memory.strip import columns
+from pagedlab.viz.kit.scene import Scene
+from pagedlab.viz.kit.strip import Strip, columns
+from pagedlab.viz.kit.widget import Lab
 from pagedlab.viz.victims import layout, words
 from pagedlab.viz.victims.run import PreemptionHistory, is_short
 
@@ -48,7 +50,7 @@ class PreemptionLab(Lab):
         self.drivers = drivers
         self.histories = [PreemptionHistory(driver.trace) for driver in drivers]
         self.predictions: dict[tuple[int, int], str] = {}  # (side, the step that answers) -> request
-        self._past: list[tuple[int, MemoryState] | None] = [None, None]
+        self._cursors = [Cursor(d, h) for d, h in zip(drivers, self.histories, strict=True)]
         self.read_on()
         self._check()
         step = None if step is None else whole(step, "step", 0)
@@ -93,7 +95,7 @@ class PreemptionLab(Lab):
     @property
     def live(self) -> bool:
         """Is there an engine behind each run?"""
-        return all(type(d) is not TraceDriver and bool(d.trace.header.get("live")) for d in self.drivers)
+        return all(cursor.live for cursor in self._cursors)
 
     @property
     def shares(self) -> Trace:
@@ -102,7 +104,7 @@ class PreemptionLab(Lab):
     @property
     def states(self) -> list[MemoryState]:
         """Memory of both runs at the cursor, not to be changed."""
-        return [self._state(0), self._state(1)]
+        return [cursor.state() for cursor in self._cursors]
 
     def price(self, side: int) -> Any:
         """What the preemptions of one run (0: left) came to, at the cursor: see ``preemption_run.Price``."""
@@ -124,7 +126,7 @@ class PreemptionLab(Lab):
         or the request does not run."""
         if not self._asking(_side(side)):
             raise PagedlabError("There is nothing to predict here: memory suffices for the next step, or it was seen.")
-        running = self._state(side).running
+        running = self._cursors[side].state().running
         if request_id not in running:
             raise PagedlabError(f"Request {request_id!r} does not run there; running are: {', '.join(running)}.")
         self.predictions[side, self.position + 1] = request_id
@@ -154,52 +156,37 @@ class PreemptionLab(Lab):
                 driver.step()
 
     def read_on(self) -> bool:
-        changed = [history.update() for history in self.histories]
+        changed = [cursor.read_on() for cursor in self._cursors]
         if any(changed):
-            self._past, self._furthest = [None, None], 0
+            self._furthest = 0
         return any(changed)
 
     def grown(self) -> bool:
-        return any(len(d.trace.events) != h.num_events for d, h in zip(self.drivers, self.histories, strict=True))
+        return any(cursor.grown for cursor in self._cursors)
 
     def stamp(self, position: int) -> Any:
         guesses = [self.predictions.get((side, position + 1)) for side in (0, 1)]  # drawn whoever is selected
         return guesses + [driver.num_events(min(position, driver.num_steps)) for driver in self.drivers]
 
-    def marks(self) -> list[Mark]:
-        step = Mark("step", (layout.CHART_RIGHT, layout.CHART_TITLE), "text s12 soft end")
-        return [*layout.marks(self._scene()), step]
-
-    def static_marks(self) -> list[Mark]:
-        strip = self.strip()
-        past = " · the past" if self.live and self.position < self.num_steps else ""
-        drawn = [m._replace(text=f"step {self.position} of {self.num_steps}{past}") if m.id == "step" else m
-                 for m in self.marks()]  # fmt: skip
-        return [*drawn, *strip.marks, *layout.playhead(self.position, self.num_steps, strip.columns)]
-
-    def strip(self) -> Strip:
-        count = columns(self.num_steps, self.live)
-        top, bottom = layout.CHARTS[0][0], layout.CHARTS[1][1]
-        left, right = layout.CHART_LEFT, layout.CHART_RIGHT
-        return Strip(layout.chart(self.histories, self.run_names, count), left, top, right - left, bottom - top, count)
-
-    def title(self) -> str:
-        return layout.title(self._scene())
-
-    def words(self) -> dict[str, str]:
+    def view(self) -> View:
         self._furthest = max(self._furthest, self.position)
         scene = self._scene()
+        title = layout.title(scene)
         told = [
             f"{name}: {' '.join(words.story(history, memory.events, scene.step))}"
             for name, history, memory in zip(scene.names, self.histories, scene.memory, strict=True)
         ]
-        return {
+        said = {
             "next": "Run one step",
             "verdict": self._verdict(),
             "question": self._question(),
-            "say": " ".join([layout.title(scene) + ".", *told]),
+            "say": " ".join([title + ".", *told]),
             "over": "All requests are done" if self.live else "End of the recordings",
         }
+        return View(layout.marks(scene), title, said)
+
+    def strip(self) -> Strip:
+        return layout.chart(self.histories, self.run_names, columns(self.num_steps, self.live))
 
     def text(self) -> str:
         """The bill for a terminal."""
@@ -245,8 +232,7 @@ class PreemptionLab(Lab):
         self.predict(list(self._requests())[int(number)], int(side))
 
     def for_export(self) -> PreemptionLab:
-        drivers = [TraceDriver(Trace(d.trace.header | {"live": False}, d.trace.events)) for d in self.drivers]
-        return PreemptionLab(drivers, select=self.selected, step=self.position)
+        return PreemptionLab([recorded(driver) for driver in self.drivers], select=self.selected, step=self.position)
 
     # ------------------------------------------------------------------------------------------------ the runs
 
@@ -276,45 +262,33 @@ class PreemptionLab(Lab):
         running = self.histories[0].state.running
         return running[-1] if running else next(iter(self._requests()), None)
 
-    def _state(self, side: int) -> MemoryState:
-        driver, history = self.drivers[side], self.histories[side]
-        num_events = driver.num_events(driver.position)
-        if num_events == history.num_events == len(driver.trace.events):
-            return history.state
-        past = self._past[side]
-        if past is None or past[0] != num_events:
-            past = self._past[side] = (num_events, replay(driver.trace, num_events))
-        return past[1]
-
     def _events(self, side: int) -> list[ev.Event]:
         """What happened in the step that led to the cursor; nothing where this run was over before."""
-        driver = self.drivers[side]
-        if driver.position == 0 or driver.position < self.position:
-            return []
-        first, last = (driver.num_events(p) for p in (driver.position - 1, driver.position))
-        return driver.trace.events[first:last]
+        position = self.drivers[side].position
+        return self._cursors[side].events() if 0 < position == self.position else []
 
     def _scene(self) -> layout.Scene:
         memory = []
         for side, driver in enumerate(self.drivers):
-            state = self._state(side)
+            state = self._cursors[side].state()
             selected = self.selected if self.selected in state.requests else None
             header = driver.trace.header
             memory.append(
                 Scene(state, self._events(side), header, selected, driver.position, driver.position, self.live)
             )
-        badges = list(dict.fromkeys(badge(driver.trace.header, self.live) for driver in self.drivers))
-        asking = [d.position == self.position and is_short(self._state(i)) for i, d in enumerate(self.drivers)]
+        badges = list(dict.fromkeys(badge_text(driver.trace.header, self.live) for driver in self.drivers))
         guesses = [self.predictions.get((side, self.position + 1)) for side in (0, 1)]
         return layout.Scene(
             memory, self.histories, self.run_names, self.position, self.selected, " | ".join(badges), self.live,
-            asking, guesses,
+            self._short(), guesses,
         )  # fmt: skip
 
+    def _short(self) -> list[bool]:
+        """In which runs will the next step have to throw somebody out?"""
+        return [d.position == self.position and is_short(s) for d, s in zip(self.drivers, self.states, strict=True)]
+
     def _asking(self, side: int) -> bool:
-        driver = self.drivers[side]
-        at_end = self.position >= self._furthest and driver.position == self.position
-        return at_end and driver.can_step and is_short(self._state(side))
+        return self.position >= self._furthest and self.drivers[side].can_step and self._short()[side]
 
     def _victims(self, side: int, step: int) -> list[str]:
         return [away.request_id for away in words.went(self.histories[side], step)]
@@ -351,6 +325,5 @@ class PreemptionLab(Lab):
             return " ".join([*said, f"Score {right} of {decided}."])
         if told := words.rule(self.histories, self.run_names, self.position):
             return told
-        short = any(d.position == self.position and is_short(self._state(i)) for i, d in enumerate(self.drivers))
-        runs = any(self._state(side).running for side in (0, 1))
-        return "All who run have room in the next step." if runs and not short else ""
+        runs = any(state.running for state in self.states)
+        return "All who run have room in the next step." if runs and not any(self._short()) else ""

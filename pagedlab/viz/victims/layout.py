@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pagedlab.viz.kit.badge import badge_marks, badge_width
+from pagedlab.viz.kit.chips import chip
 from pagedlab.viz.kit.cpu_pool import cpu_marks
+from pagedlab.viz.kit.flow import Flow
 from pagedlab.viz.kit.grid import pool_grid
-from pagedlab.viz.kit.labels import family_hues, fit, names, plural, printable, width
+from pagedlab.viz.kit.labels import family_hues, names, plural, printable
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.pool import pool_marks
-from pagedlab.viz.memory.places import POOL
-from pagedlab.viz.memory.scene import Scene as Memory
+from pagedlab.viz.kit.scene import Scene as Memory
+from pagedlab.viz.kit.strip import Strip
+from pagedlab.viz.kit.text import fit, fitted, width
 from pagedlab.viz.victims import words
 from pagedlab.viz.victims.run import PreemptionHistory, Stay
 
@@ -79,7 +83,7 @@ def title(scene: Scene) -> str:
 
 def marks(scene: Scene) -> list[Mark]:
     """Everything but the chart."""
-    out = [*_header(scene)]
+    out = [*_header(scene), Mark("step", (CHART_RIGHT, CHART_TITLE), "text s12 soft end", f"step {scene.step}")]
     for side in (0, 1):
         out += [*_titles(scene, side), *_lanes(scene, side), *_pool(scene, side), *_victims(scene, side)]
         out += _story(scene, side)
@@ -87,10 +91,8 @@ def marks(scene: Scene) -> list[Mark]:
 
 
 def _header(scene: Scene) -> Iterator[Mark]:
-    w = width(scene.badge, 11.5) + 30
-    yield Mark("badge", (RIGHT - w, 21, w, 22), "card badge", tip="What produced this picture")
-    yield Mark("badge.light", (RIGHT - w + 10, 28, 8, 8), "cell light" if scene.live else "cell still")
-    yield Mark("badge.text", (RIGHT - w + 24, 36), "text soft", scene.badge)
+    w = badge_width(scene.badge)
+    yield from badge_marks(scene.badge, scene.live, RIGHT)
     x = RIGHT - w - 16
     room = RIGHT - w - 16 - LEFT - 400
     shown = list(scene.short)[: max(1, int(room // 46))]
@@ -99,20 +101,17 @@ def _header(scene: Scene) -> Iterator[Mark]:
         x -= 30
     for request_id in reversed(shown):
         chosen, hue, name = request_id == scene.selected, scene.hue(request_id), scene.short[request_id]
-        cls = f"card chip {'chosen ' if chosen else ''}{hue}"
-        yield Mark(f"chip.{request_id}", (x - 38, 21, 38, 22), cls, tip=f"Show request {printable(request_id)}")
-        color = "on" if chosen else f"hue {hue}"
-        yield Mark(f"chip-name.{request_id}", (x - 19, 36), f"text s12 bold mid {color}", name)
+        tip = f"Show request {printable(request_id)}"
+        yield from chip(request_id, (x - 38, 21, 38, 22), name, chosen, hue, tip)
         x -= 46
     yield Mark("head.line", (LEFT, 37), "text s18 semi", fit(scene.headline, x - LEFT, 18, bold=True))
 
 
 def _titles(scene: Scene, side: int) -> Iterator[Mark]:
     x, name = HALVES[side], scene.names[side].upper()
-    yield Mark(f"title.{side}", (x, 66), "text s13 bold", name)
-    left = x + width(name, 13, bold=True) + 12
-    says = fit(words.run_says(scene.memory[side].header), x + HALF - left, 11)
-    yield Mark(f"title.{side}.says", (left, 66), "text s11 soft", says)
+    line = Flow(x, 66).text(f"title.{side}", name, "s13 bold")
+    says = fitted(words.run_says(scene.memory[side].header), x + HALF - line.x, "s11 soft")
+    yield from line.text(f"title.{side}.says", says, "s11 soft")
 
 
 def _lanes(scene: Scene, side: int) -> Iterator[Mark]:
@@ -192,11 +191,10 @@ def _victims(scene: Scene, side: int) -> Iterator[Mark]:
     memory, x = scene.memory[side], HALVES[side]
     state = memory.state
     if state.cpu.num_blocks:
-        for mark in cpu_marks(memory, BOX, "CPU "):
+        for mark in cpu_marks(memory, (x, BOX), "CPU "):
             if mark.id == "cpu.says" and str(memory.header.get("device")).upper() == "CPU":
                 mark = mark._replace(text=f"{mark.text} · here a second pool in RAM")
-            place = (mark.place[0] - POOL[0] + x, *mark.place[1:])
-            yield mark._replace(id=f"{side}~{mark.id}", place=place)
+            yield mark._replace(id=f"{side}~{mark.id}")
         return
     gone = [r for r in state.waiting if state.requests[r].status == "preempted"]
     yield Mark(f"gone.{side}", (x, BOX + 14), "text s11 bold soft", "GIVEN BACK")
@@ -289,21 +287,20 @@ def _price(scene: Scene) -> Iterator[Mark]:
 # ------------------------------------------------------------------------------------------------------- the chart
 
 
-def chart(histories: Sequence[PreemptionHistory], run_names: Sequence[str], columns: int) -> list[Mark]:
+def chart(histories: Sequence[PreemptionHistory], run_names: Sequence[str], columns: int) -> Strip:
     """Step by step and request by request: full where it ran, hatched where it gave its memory back, pale where that
     lies on the CPU, a line where it waits for its first step."""
-    out = [Mark("chart.title", (LEFT, CHART_TITLE), "text s11 bold soft", "WHO RUNS")]
-    at = LEFT + width("WHO RUNS", 11, bold=True) + 12
+    top, bottom = CHARTS[0][0], CHARTS[1][1]
+    time = Strip(CHART_LEFT, top, CHART_RIGHT - CHART_LEFT, bottom - top, columns)
+    line = Flow(LEFT, CHART_TITLE).text("chart.title", "WHO RUNS", "s11 bold soft")
     for id, cls, text in (
         ("runs", "cell c0", "runs"),
         ("away", "cell hatched never c0", "gave back"),
         ("cpu", "cell dim c0", "on the CPU"),
-        ("waits", "", "waits to start"),
     ):
-        key = (at, CHART_TITLE - 9, 13, 10) if cls else (at, CHART_TITLE - 5, 13, 3)
-        out.append(Mark(f"chart.{id}", key, cls or "cell sharp dim c0"))
-        out.append(Mark(f"chart.{id}.t", (at + 18, CHART_TITLE), "text s10 soft", text))
-        at += 18 + width(text, 10.5) + 14
+        line.sign(f"chart.{id}", (13, 10), cls).text(f"chart.{id}.t", text, "s10 soft", 14)
+    line.sign("chart.waits", (13, 3), "cell sharp dim c0", up=5).text("chart.waits.t", "waits to start", "s10 soft")
+    out = [*line]
     requests = histories[0].state.requests | histories[1].state.requests
     short, hues = names(requests), family_hues(requests)
     for side, (top, bottom) in enumerate(CHARTS):
@@ -322,15 +319,16 @@ def chart(histories: Sequence[PreemptionHistory], run_names: Sequence[str], colu
                 )  # fmt: skip
             out.append(Mark(id, (CHART_LEFT, y, CHART_RIGHT - CHART_LEFT, height), "card track"))
             for stay in histories[side].stays.get(request_id, []):
-                out += _bar(histories[side], request_id, stay, f"{id}.{stay.first}", y, height, hue, columns)
-    return out
+                out += _bar(histories[side], request_id, stay, f"{id}.{stay.first}", y, height, hue, time)
+    time.marks = out
+    return time
 
 
 def _bar(
-    history: PreemptionHistory, request_id: str, stay: Stay, id: str, y: float, h: float, hue: str, columns: int
+    history: PreemptionHistory, request_id: str, stay: Stay, id: str, y: float, h: float, hue: str, time: Strip
 ) -> Iterator[Mark]:
     last = history.num_steps if stay.last is None else stay.last
-    x, end = x_of(stay.first - 1, columns), x_of(last, columns)
+    x, end = time.x_of(stay.first - 1), time.x_of(last)
     if stay.status == "waiting":
         yield Mark(id, (x, y + h * 0.36, end - x, h * 0.28), f"cell sharp dim {hue}")
         return
@@ -348,21 +346,3 @@ def _bar(
                 yield Mark(f"{id}.tag", (x + 3, y + 1, width(text, 9.5) + 4, h - 2), "cell sharp tag")
             yield Mark(f"{id}.t", (x + 5, y + h / 2 + 3.4), "text s9", text)
             return
-
-
-def x_of(position: int, columns: int) -> float:
-    """The right edge of a step's column."""
-    return CHART_LEFT + (CHART_RIGHT - CHART_LEFT) * position / columns
-
-
-def playhead(position: int, num_steps: int, columns: int) -> list[Mark]:
-    """For the static picture: the line at the cursor, and a veil over what comes later."""
-    top, bottom = CHARTS[0][0], CHARTS[1][1]
-    x = x_of(position, columns)
-    out = [
-        Mark("playhead", (x - 0.8, top - 6, 1.6, bottom - top + 8), "top playhead"),
-        Mark("playhead.head", (), "path ink", f"M{x - 5:.1f} {top - 10:g}h10l-5 6z"),
-    ]
-    if position < num_steps:
-        out.append(Mark("veil", (x, top - 1, x_of(num_steps, columns) - x, bottom - top + 2), "top veil"))
-    return out

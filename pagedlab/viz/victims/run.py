@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pagedlab.trace import MemoryState
 from pagedlab.trace import events as ev
 from pagedlab.viz.kit.history import History
-from pagedlab.viz.prefix.walk import num_hit, walk
+from pagedlab.viz.kit.scene import bytes_per_block
+from pagedlab.viz.walk import num_hit, walk
 
 
 @dataclass
@@ -81,9 +82,7 @@ class PreemptionHistory(History):
 
     @property
     def bytes_per_block(self) -> int:
-        s = self.trace.header["model_shape"]
-        size = self.trace.header["config"]["block_size"]
-        return size * s["num_layers"] * 2 * s["num_kv_heads"] * s["head_size"] * s["bytes_per_element"]
+        return bytes_per_block(self.trace.header, self.trace.header["config"]["block_size"])
 
     def price(self, position: int) -> Price:
         """After step ``position``."""
