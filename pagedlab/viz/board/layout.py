@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from pagedlab.viz.board.run import KNOBS, MAX_NUM_BATCHED_TOKENS, MEASURES, KnobRun
 from pagedlab.viz.kit.badge import badge_marks, badge_width
+from pagedlab.viz.kit.head import LEFT, RIGHT
 from pagedlab.viz.kit.labels import number, plural
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.text import first_that_fits, fit, fitted, width
 
 SIZE = (960.0, 488.0)
-LEFT, RIGHT = 24.0, 936.0
 BAR = (106.0, 34.0)  # of the card's memory: top and height
 SHORT = {
     "gpu_memory_utilization": "util",

@@ -9,17 +9,16 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pagedlab.viz.kit.badge import badge_marks, badge_width
 from pagedlab.viz.kit.chips import chip
 from pagedlab.viz.kit.flow import Flow
 from pagedlab.viz.kit.grid import pool_grid
+from pagedlab.viz.kit.head import LEFT, RIGHT, top_line
 from pagedlab.viz.kit.labels import plural
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.slots import bar
-from pagedlab.viz.kit.text import fit, fitted
+from pagedlab.viz.kit.text import fit
 
 SIZE = (960.0, 500.0)
-LEFT, RIGHT = 24.0, 936.0
 ADDRESS = 400.0
 TABLE_TOP, ENTRY, ENTRIES = 122.0, (84.0, 40.0), 4  # the block table: an entry's size, how many in each of two rows
 MEMORY = (24.0, 246.0, 912.0, 70.0)
@@ -125,9 +124,7 @@ def marks(scene: Scene) -> list[Mark]:
 
 
 def _header(scene: Scene) -> Iterator[Mark]:
-    room = RIGHT - LEFT - badge_width(scene.walk.badge) - 12
-    yield Mark("head.line", (LEFT, 37), "text s18 semi", fitted(headline(scene), room, "s18 semi"))
-    yield from badge_marks(scene.walk.badge, scene.walk.live, RIGHT)
+    yield from top_line(headline(scene), scene.walk.badge, scene.walk.live)
 
 
 def _heads(scene: Scene) -> Iterator[Mark]:

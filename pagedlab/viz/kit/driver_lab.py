@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pagedlab.trace import Trace, TraceDriver
 from pagedlab.viz.kit.cursor import Cursor
 from pagedlab.viz.kit.history import History
@@ -17,8 +19,8 @@ class DriverLab(Lab):
 
     driver: TraceDriver
 
-    def follow(self, driver: TraceDriver, history: type[History] = History) -> None:
-        """Show this run. ``history``: reads it, once and forward."""
+    def follow(self, driver: TraceDriver, history: Callable[[Trace], History] = History) -> None:
+        """Show this run. ``history``: makes what reads it, once and forward."""
         self.driver = driver
         self._history = history(driver.trace)
         self._cursor = Cursor(driver, self._history)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pagedlab.trace import MemoryState, Trace
@@ -94,3 +95,20 @@ class History:
             if owner is not None:
                 runs.append(Run(owner, self.num_steps, owners=owners))
         self._touched.clear()
+
+
+class Tally(History):
+    """Reads on like its base; ``values``: a number after each step (of a server: each batch of events)."""
+
+    def __init__(self, trace: Trace, of: Callable[[MemoryState], float]) -> None:
+        self._of = of
+        super().__init__(trace)
+
+    def _restart(self) -> None:
+        super()._restart()
+        self.values: list[float] = []
+
+    def _read(self, event: ev.Event) -> None:
+        super()._read(event)
+        if isinstance(event, ev.StepEnded | ev.BatchReceived):
+            self.values.append(self._of(self.state))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import ipywidgets
@@ -14,7 +15,7 @@ from pagedlab.trace import events as ev
 from pagedlab.viz.drivers import as_driver
 from pagedlab.viz.kit.badge import badge_text
 from pagedlab.viz.kit.driver_lab import DriverLab
-from pagedlab.viz.kit.history import History
+from pagedlab.viz.kit.history import Tally
 from pagedlab.viz.kit.model import View
 from pagedlab.viz.kit.strip import Strip, columns
 from pagedlab.viz.kit.widget import LabBox
@@ -69,17 +70,9 @@ class PrefixHits(LabBox):
         return getattr(self.lab, name)
 
 
-class PrefixHistory(History):
-    """Reads on like its base; ``cached``: after each step, how many blocks have a hash."""
-
-    def _restart(self) -> None:
-        super()._restart()
-        self.cached: list[int] = []
-
-    def _read(self, event: ev.Event) -> None:
-        super()._read(event)
-        if isinstance(event, ev.StepEnded | ev.BatchReceived):
-            self.cached.append(sum(prefix.copies for prefix in self.state.prefixes.values()))
+def num_hashed(state: MemoryState) -> int:
+    """How many blocks have a hash."""
+    return sum(prefix.copies for prefix in state.prefixes.values())
 
 
 class PrefixLab(DriverLab):
@@ -95,7 +88,7 @@ class PrefixLab(DriverLab):
         encode: Callable[[str], list[int]] | None,
         piece: Callable[[int], str] | None = None,  # a token's text
     ) -> None:
-        self.follow(driver, PrefixHistory)
+        self.follow(driver, partial(Tally, of=num_hashed))
         self.encode, self._piece = encode, piece
         self.token_ids: list[int] = []
         self.prompt_text = prompt if isinstance(prompt, str) else " ".join(map(str, prompt or ()))
@@ -158,7 +151,7 @@ class PrefixLab(DriverLab):
 
     def strip(self) -> Strip:
         """How many blocks have a hash, step by step."""
-        return layout.strip(self._history.cached, columns(self.num_steps, self.live))
+        return layout.strip(self._history.values, columns(self.num_steps, self.live))
 
     def text(self) -> str:
         """The walk and the tree for a terminal."""

@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pagedlab.trace import events as ev
-from pagedlab.viz.kit.badge import badge_marks, badge_width
+from pagedlab.viz.kit.bars import time_bars
+from pagedlab.viz.kit.head import LEFT, RIGHT, head_room, top_line
 from pagedlab.viz.kit.labels import listed, ordinal, plural
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.strip import Strip
+from pagedlab.viz.kit.table import row
 from pagedlab.viz.kit.text import first_that_fits, fit, fitted, width, wrapped
 from pagedlab.viz.prefix.tree import Node, place_tree
 from pagedlab.viz.prefix.words import Scene, headline, in_short, result, story, verdict, why
 from pagedlab.viz.walk import Lookup, block_ids
 
 SIZE = (960.0, 524.0)
-LEFT, RIGHT = 24.0, 936.0
 PANEL = (14.0, 48.0, 932.0, 98.0)  # behind the learner's prompt, which is no part of the run
 PROMPT_TOP, CARD, GAP = 68.0, (104.0, 44.0), 12.0
 TREE_TOP, ROWS, COLUMNS = 170.0, 4, 8
@@ -33,8 +34,7 @@ def marks(scene: Scene, step: str) -> list[Mark]:
 
 def _header(scene: Scene) -> Iterator[Mark]:
     badge = fitted(scene.badge, 300, "soft")
-    yield Mark("head.line", (LEFT, 37), "text s18 semi", headline(scene, RIGHT - LEFT - badge_width(badge) - 16))
-    yield from badge_marks(badge, scene.live, RIGHT)
+    yield from top_line(headline(scene, head_room(badge)), badge, scene.live)
 
 
 # ------------------------------------------------------------------------------------------------------ the prompt
@@ -254,9 +254,9 @@ def _costs(scene: Scene) -> Iterator[Mark]:
     """What the last prompts came to: tokens found, tokens computed, time to the first token."""
     if scene.attached:
         return
-    columns = ((648.0, "prompt"), (694.0, "found"), (760.0, "computed"), (RIGHT, "first token"))
+    columns = {"prompt": 648.0, "found": 694.0, "computed": 760.0, "first token": RIGHT}
     steps = "From its arrival to its first token, in steps that ran the model, with all else that these steps did."
-    for x, text in columns:
+    for text, x in columns.items():
         once = text == "first token"  # one measurement: less to compute may still take longer
         said, tip = ("first token, one noisy timing", steps) if once else (text, "")
         yield Mark(f"cost.{text}", (x, QUEUE_TOP - 8), "text s10 soft end", said, tip)
@@ -267,21 +267,15 @@ def _costs(scene: Scene) -> Iterator[Mark]:
         yield Mark(f"cost.{i}.who", (604, y), f"text s12 bold end hue c{scene.hues[cost.request_id]}", name)
         time = f"{cost.seconds * 1000:,.0f} ms" if cost.seconds is not None else "–"
         values = (str(cost.num_prompt), str(cost.num_found), str(cost.num_prompt - cost.num_found), time)
-        for (x, text), value in zip(columns, values, strict=True):
-            loud = {"found": " bold", "first token": " soft"}.get(text, "")
-            yield Mark(f"cost.{i}.{text}", (x, y), f"text mono s11{loud} end", value)
+        special = {"found": "mono s11 bold end", "first token": "mono s11 soft end"}
+        yield from row(f"cost.{i}", y, columns, values, special=special)
 
 
 def strip(cached: Sequence[int], num_columns: int) -> Strip:
     """How many blocks have a hash, step by step."""
     time = Strip(LEFT, STRIP[0], RIGHT - LEFT, STRIP[1] - STRIP[0], num_columns)
-    pitch, most, bottom = time.width / num_columns, max([1, *cached]), time.top + time.height
-    out = [Mark("time.track", (LEFT, bottom - 1, time.width, 1), "card track")]
-    for i, count in enumerate(cached):
-        h = time.height * count / most
-        place = (time.x_of(i), bottom - h, max(0.5, pitch - (1 if pitch > 3 else 0)), h)
-        out.append(Mark(f"time.{i + 1}", place, "cell sharp ghost"))
-    time.marks = [*out, Mark("time.most", (LEFT + 244, time.top - 10), "text s11 soft", f"· tallest bar: {most}")]
+    most = Mark("time.most", (LEFT + 244, time.top - 10), "text s11 soft", f"· tallest bar: {max([1, *cached])}")
+    time.marks = [*time_bars(time, cached), most]
     return time
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from pagedlab.viz.kit import labels
 from pagedlab.viz.kit.badge import badge_marks, badge_width
 from pagedlab.viz.kit.grid import Grid, pool_grid
+from pagedlab.viz.kit.head import LEFT, RIGHT
 from pagedlab.viz.kit.labels import listed, ordinal, plural
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.style import NUM_HUES
@@ -17,7 +18,6 @@ from pagedlab.viz.kit.text import as_many, first_that_fits, fit, fitted, width
 FIELDS = ("scheduled", "new", "resumed", "preempted", "tables", "free", "finished", "running", "waiting", "step")
 
 SIZE = (960.0, 510.0)
-LEFT, RIGHT = 24.0, 936.0
 PANEL = 392.0  # width of each side
 SIDES = (RIGHT - 2 * PANEL - 20, RIGHT - PANEL)  # the two columns; to their left is what they have in common
 POOL = (100.0, 168.0)  # top and height

@@ -9,18 +9,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pagedlab.viz.kit import labels
-from pagedlab.viz.kit.badge import badge_marks, badge_width
 from pagedlab.viz.kit.chips import chip
 from pagedlab.viz.kit.flow import Flow, key
+from pagedlab.viz.kit.head import LEFT, RIGHT, top_line
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.slots import outlines
 from pagedlab.viz.kit.strip import Strip
-from pagedlab.viz.kit.text import first_that_fits, fit, fitted, width
+from pagedlab.viz.kit.table import row
+from pagedlab.viz.kit.text import first_that_fits, fit, width
 from pagedlab.viz.strips import words
 from pagedlab.viz.strips.run import KINDS, Moment, Span, StripState
 
 SIZE = (960.0, 524.0)
-LEFT, RIGHT = 24.0, 936.0
 STRIP_WIDTH = 660.0
 COLUMNS = tuple(732.0 + 51 * i for i in range(5))  # right edges
 TOP, PITCH = 74.0, 64.0  # of the four strips
@@ -69,9 +69,7 @@ def marks(scene: Scene) -> list[Mark]:
 
 
 def _header(scene: Scene) -> Iterator[Mark]:
-    room = RIGHT - LEFT - badge_width(scene.badge) - 8
-    yield Mark("head.line", (LEFT, 37), "text s18 semi", fitted(words.headlines(scene.strip), room, "s18 semi"))
-    yield from badge_marks(scene.badge, scene.live, RIGHT)
+    yield from top_line(words.headlines(scene.strip), scene.badge, scene.live)
     yield Mark("when", (RIGHT, 352), "text s11 bold end", words.when(scene.moment, scene.num_steps))
 
 
@@ -267,23 +265,20 @@ def _key(
     means: dict[str, float], counts: dict[str, Sequence[int]], steps: dict[str, int], selected: str
 ) -> Iterator[Mark]:
     """Which line is whose, and what each run comes to. In the strips' order."""
-    columns = ((RIGHT - 86, "mean"), (RIGHT - 42, "most"), (RIGHT, "steps"))
+    columns = {"mean": RIGHT - 86, "most": RIGHT - 42, "steps": RIGHT}
     y = SHARES[0] + 9
     yield Mark("key.title", (CHART_RIGHT + 16, y + 11), "text s9 soft", "each run to its end")
-    for (x, text), above in zip(columns, ("share", "at once", ""), strict=True):
-        yield Mark(f"key.{text}", (x, y if above else y + 11), "text s9 soft end", text)
-        if above:
-            yield Mark(f"key.{text}.of", (x, y + 11), "text s9 soft end", above)
+    yield from row("key", y, {"mean": columns["mean"], "most": columns["most"]}, ("mean", "most"), "s9 soft end")
+    below = {"mean.of": columns["mean"], "most.of": columns["most"], "steps": columns["steps"]}
+    yield from row("key", y + 11, below, ("share", "at once", "steps"), "s9 soft end")
     for i, kind in enumerate(KINDS):
         y, loud = SHARES[0] + 40 + i * 19, "bold" if kind == selected else "soft"
         chosen = " chosen" if kind == selected else ""
         path = f"M{CHART_RIGHT + 16:g} {y - 4:g}h28"
         yield Mark(f"key.{kind}", (), f"path line {kind.replace('_', '-')}{chosen}", path)
         yield Mark(f"key.{kind}.name", (CHART_RIGHT + 52, y), f"text s11 {loud}", words.SHORT[kind])
-        for (x, text), value in zip(
-            columns, (f"{means[kind]:.0%}", max(counts[kind], default=0), steps[kind]), strict=True
-        ):
-            yield Mark(f"key.{kind}.{text}", (x, y), f"text mono s11 end {loud}", str(value))
+        values = (f"{means[kind]:.0%}", max(counts[kind], default=0), steps[kind])
+        yield from row(f"key.{kind}", y, columns, values, f"mono s11 end {loud}")
 
 
 def _axis(starts: Sequence[int], time: Strip) -> Iterator[Mark]:

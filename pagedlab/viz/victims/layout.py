@@ -14,17 +14,18 @@ from pagedlab.viz.kit.chips import chip
 from pagedlab.viz.kit.cpu_pool import cpu_marks
 from pagedlab.viz.kit.flow import Flow
 from pagedlab.viz.kit.grid import pool_grid
+from pagedlab.viz.kit.head import LEFT, RIGHT
 from pagedlab.viz.kit.labels import family_hues, names, plural, printable
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.pool import pool_marks
 from pagedlab.viz.kit.scene import Scene as Memory
 from pagedlab.viz.kit.strip import Strip
+from pagedlab.viz.kit.table import row
 from pagedlab.viz.kit.text import fit, fitted, width
 from pagedlab.viz.victims import words
 from pagedlab.viz.victims.run import PreemptionHistory, Stay
 
 SIZE = (960.0, 536.0)
-LEFT, RIGHT = 24.0, 936.0
 HALF = 440.0
 HALVES = (LEFT, RIGHT - HALF)
 LANES = (76.0, 104.0)  # who runs, who waits
@@ -36,7 +37,7 @@ STORY = 321.0
 CHART_LEFT, CHART_RIGHT = 98.0, 664.0
 CHARTS = ((388.0, 444.0), (466.0, 522.0))  # top and bottom of each run's rows
 CHART_TITLE = 364.0
-PRICE = (800.0, 868.0, 936.0)  # right edges: names of the rows, and each run's column
+PRICE = (868.0, 936.0)  # right edges of each run's column
 MOST_REQUESTS = 28  # two pixels each
 
 
@@ -258,9 +259,8 @@ def _price(scene: Scene) -> Iterator[Mark]:
     prices = [history.price(scene.step) for history in scene.histories]
     y = CHART_TITLE
     yield Mark("price.title", (CHART_RIGHT + 24, y), "text s11 bold soft", "THE PRICE SO FAR")
-    for side in (0, 1):
-        name = fit(scene.names[side], 66, 10.5, bold=True)
-        yield Mark(f"price.name.{side}", (PRICE[1 + side], y + 20), "text s10 bold end", name)
+    columns, cls = {"0": PRICE[0], "1": PRICE[1]}, "s10 bold end"
+    yield from row("price.name", y + 20, columns, [fitted(name, 66, cls) for name in scene.names], cls)
     moved = [words.amount(p.carried * h.bytes_per_block) for p, h in zip(prices, scene.histories, strict=True)]
     rows = (
         ("preemptions", "preemptions", [str(p.preemptions) for p in prices]),
@@ -279,9 +279,9 @@ def _price(scene: Scene) -> Iterator[Mark]:
     for i, (id, text, values) in enumerate(rows):
         at = y + 40 + i * 19
         yield Mark(f"price.{id}", (CHART_RIGHT + 24, at), "text s11", text, tip=tips.get(id, ""))
-        for side, value in enumerate(values):
-            cls = f"text mono s11 end {'soft' if value in ('0', '0 B') else 'bold'}"
-            yield Mark(f"price.{id}.{side}", (PRICE[1 + side], at), cls, value)
+        loud = ["soft" if value in ("0", "0 B") else "bold" for value in values]
+        special = {str(side): f"mono s11 end {loud[side]}" for side in (0, 1)}
+        yield from row(f"price.{id}", at, columns, values, special=special)
 
 
 # ------------------------------------------------------------------------------------------------------- the chart
@@ -308,11 +308,11 @@ def chart(histories: Sequence[PreemptionHistory], run_names: Sequence[str], colu
         out.append(Mark(f"chart.name.{side}", (LEFT, top - 5), "text s10 bold soft", name))
         pitch = min(14.0, (bottom - top) / max(1, len(requests)))
         height = pitch - (2 if pitch >= 8 else 0.5)
-        for row, request_id in enumerate(requests):
-            y = top + row * pitch
+        for place, request_id in enumerate(requests):
+            y = top + place * pitch
             hue = f"c{hues[request_id]}"
-            id = f"bar.{side}.{row}"
-            if pitch >= 9 or row % max(1, round(9 / pitch)) == 0:
+            id = f"bar.{side}.{place}"
+            if pitch >= 9 or place % max(1, round(9 / pitch)) == 0:
                 out.append(
                     Mark(f"{id}.name", (CHART_LEFT - 6, y + height / 2 + 3.5), f"text s9 bold end hue {hue}",
                          fit(short[request_id], 24, 9.5))
