@@ -42,9 +42,10 @@ class Pictures:
     def __init__(self) -> None:
         self._pictures: dict[tuple, str] = {}  # what is drawn -> where
 
-    def add(self, lab: Any, where: str) -> None:
-        """The picture at the lab's cursor, as it is on paper."""
-        marks = tuple(m for m in lab.static_marks() if m.cls.startswith(("text", "card")))
+    def add(self, lab: Any, where: str, view: Any = None) -> None:
+        """The picture at the lab's cursor, as it is on paper. ``view``: where it was made already."""
+        drawn = lab.static_marks() if view is None else lab._still(view)
+        marks = tuple(m for m in drawn if m.cls.startswith(("text", "card")))
         self._pictures.setdefault((lab.SIZE, marks), f"{where}, step {lab.position}, {lab.selected}")
 
     def __len__(self) -> int:

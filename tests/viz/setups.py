@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from runs import crowded, recorded_run
@@ -11,8 +10,6 @@ from pagedlab.bench.preemption import overload, run_out
 from pagedlab.engine import LLM, SamplingParams
 from pagedlab.parity.side_by_side import golden, side_by_side
 from pagedlab.viz import fragmentation, kernel_walk, knobs, memory_map, preemption, prefix_hits, step_both
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def tiny() -> LLM:

@@ -11,7 +11,7 @@ from pagedlab.viz.kit.labels import crowd, plural
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.scene import Scene
 from pagedlab.viz.kit.slots import bar, outlines
-from pagedlab.viz.kit.text import clip, first_that_fits, fit, width
+from pagedlab.viz.kit.text import clip, first_that_fits, fit, measure, width
 from pagedlab.viz.memory.places import BOTTOM, SEEN, TABLE, TOP
 
 ROW_GAP = 14.0
@@ -272,7 +272,9 @@ def _entry(scene: Scene, logical: int, row: tuple[float, float], shared: int) ->
     line = y + h / 2 + (1 if high else -1 if two else 4.5)
     below = y + h / 2 + (16 if high else 12.5 if two else 8.5)
     number = f"#{block_id}"
-    yield Mark(f"{id}.n", (x + at[0], line), f"text mono semi soft mid {big}", str(logical))
+    room = 2 * (at[1] - at[0]) - 2  # up to the arrow
+    sizes = [size for size in (big, *TOKEN_SIZES.values()) if measure(str(logical), f"mono {size}") <= room]
+    yield Mark(f"{id}.n", (x + at[0], line), f"text mono semi soft mid {sizes[0] if sizes else 's8'}", str(logical))
     yield Mark(f"{id}.to", (x + at[1], line), "text soft s13", "→")
     chip = (x + at[2] - 3, line - font * 0.73 - 2.5, width(number, font, mono=True) + 6, font * 0.73 + 5)
     yield Mark(f"{id}.chip", chip, f"cell {hue}")  # the same one is in the pool
