@@ -17,7 +17,7 @@ from pagedlab.trace import TraceDriver, save
 @pytest.fixture
 def recipe(root):
     text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    return text.split("## To add a lab\n")[1].split("\n## ")[0]
+    return re.split(r"\n###? ", text.split("\n### A lab\n")[1])[0]
 
 
 @pytest.fixture
