@@ -5,9 +5,9 @@ import re
 import sys
 
 import pytest
+from front_end import FrontEnd
 from geometry import Pictures
 from runs import crowded
-from test_lab import FrontEnd
 
 from pagedlab import viz
 from pagedlab.errors import PagedlabError

@@ -4,8 +4,8 @@
 """
 
 import pytest
+from front_end import FrontEnd
 from setups import LARGE, tiny
-from test_lab import FrontEnd
 
 MOST = 20_000
 

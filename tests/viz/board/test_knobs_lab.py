@@ -4,7 +4,7 @@ import json
 import xml.etree.ElementTree as ET
 
 import pytest
-from test_export import data_of
+from front_end import data_of
 
 from pagedlab.engine import LLM
 from pagedlab.engine.cards import CARDS, HERE, MODELS, CardModel, Held, card_memory, plan_card

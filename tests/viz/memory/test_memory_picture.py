@@ -4,29 +4,15 @@ import itertools
 import re
 
 import pytest
-from runs import crowded, patched, recorded_run
+from runs import crowded, patched, recorded_run, scenes
 
 from pagedlab.trace import TraceDriver, replay
 from pagedlab.viz.kit import labels
 from pagedlab.viz.kit.history import History
 from pagedlab.viz.kit.marks import diff, picture
-from pagedlab.viz.kit.scene import Scene
 from pagedlab.viz.kit.text import width
 from pagedlab.viz.memory import layout as memory_layout
 from pagedlab.viz.memory import strip
-
-
-def scenes(trace, selections=None):
-    """A scene for every step and every request that has arrived by then."""
-    driver = TraceDriver(trace)
-    for position in range(driver.num_steps + 1):
-        driver.seek(position)
-        state = driver.state()
-        first = driver.num_events(position - 1) if position else 0
-        events = trace.events[first : driver.num_events(position)]
-        for selected in [*state.requests] or [None]:
-            yield Scene(state, events, trace.header, selected, position, driver.num_steps, live=True)
-
 
 CROWDED = crowded()
 

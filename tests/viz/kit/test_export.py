@@ -1,19 +1,14 @@
 """The page that steps through a run without a kernel."""
 
-import json
 import re
 
 import pytest
+from front_end import FrontEnd, data_of
 from runs import crowded, recorded_run
-from test_lab import FrontEnd
 
 from pagedlab.errors import PagedlabError
 from pagedlab.trace import load, save
 from pagedlab.viz.memory.lab import memory_map
-
-
-def data_of(page: str) -> dict:
-    return json.loads(re.search(r'id="pictures">(.*?)</script>', page, re.S)[1])
 
 
 def test_the_page_holds_every_step_for_every_request_and_fetches_nothing(tmp_path):

@@ -5,8 +5,7 @@ import json
 import xml.etree.ElementTree as ET
 
 import pytest
-from test_export import data_of
-from test_lab import FrontEnd
+from front_end import FrontEnd, data_of
 
 from pagedlab.errors import PagedlabError
 from pagedlab.kv import BlockPool, KVCacheManager

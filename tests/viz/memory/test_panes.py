@@ -1,8 +1,8 @@
 """What is folded away: code, a block's life, a token's place, edits and branches."""
 
 import pytest
+from front_end import FrontEnd, params, tiny
 from runs import crowded
-from test_lab import FrontEnd, params, tiny
 
 from pagedlab.engine import BeamSearchParams, EngineDriver, SamplingParams
 from pagedlab.errors import PagedlabError

@@ -3,8 +3,7 @@
 import re
 
 import pytest
-from runs import recorded_run  # noqa: F401  (the folder's path)
-from test_memory_picture import scenes
+from runs import scenes
 
 from pagedlab.engine import LLM, BeamSearchParams, SamplingParams
 from pagedlab.trace import TraceDriver, replay
