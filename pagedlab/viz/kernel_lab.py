@@ -13,6 +13,7 @@ from pagedlab.viz import kernel_layout as layout
 from pagedlab.viz.kernel_layout import Scene, Walk
 from pagedlab.viz.labels import hues, names
 from pagedlab.viz.marks import Mark
+from pagedlab.viz.predicting import Question, score
 from pagedlab.viz.progress import Progress
 from pagedlab.viz.scene import badge
 from pagedlab.viz.widget import Lab
@@ -109,9 +110,11 @@ class KernelLab(Lab):
 
     NAME = "Kernel"
     SIZE = layout.SIZE
+    AREAS = layout.AREAS
 
     def __init__(self, walk: Walk, *, head: int = 0) -> None:
         self.walk = walk
+        self.AREAS = layout.AREAS if walk.rows else layout.TIMELINE_AREAS
         self.position = self._furthest = 1
         self.guesses: dict[tuple[str, int], int] = {}  # (head, read) → the block that the learner pointed at for it
         self.choose(str(head))
@@ -159,16 +162,37 @@ class KernelLab(Lab):
     def title(self) -> str:
         return layout.title(self._scene())
 
+    def for_export(self) -> KernelLab:
+        """Without the guesses."""
+        lab = KernelLab(self.walk, head=int(self.selected))
+        lab.position = self.position
+        return lab
+
+    def selections(self) -> list[str | None]:
+        return [str(head) for head in range(self.walk.num_heads)]
+
+    def asks(self) -> list[Question]:
+        return [self._question(self.position + 1)] if self.position < len(self._scene().span) else []
+
+    def _question(self, read: int) -> Question:
+        """Which block is the ``read``-th to be read?"""
+        actual = Scene(self.walk, int(self.selected), read).now[2]
+        return Question(
+            "Which physical block is read next? Click it.",
+            "You say {guess}.",
+            {f"block.{actual}": f"✓ #{actual}, right."},
+            f"You said {{guess}}; it was #{actual}.",
+        )
+
     def words(self) -> dict[str, str]:
         self._furthest = max(self._furthest, self.position)
         verdict = question = ""
         if (guess := self.guesses.get((self.selected, self.position))) is not None:
-            actual, (right, decided) = self._scene().now[2], self.score
-            said = f"✓ #{actual}, right." if guess == actual else f"You said #{guess}; it was #{actual}."
-            verdict = f"{said} Score {right} of {decided}."
-        if self.position < len(self._scene().span):
+            said = self._question(self.position).verdict(f"block.{guess}", f"#{guess}")
+            verdict = f"{said} {score(*self.score)}"
+        for asked in self.asks():
             guess = self.guesses.get((self.selected, self.position + 1))
-            question = "Which physical block is read next? Click it." if guess is None else f"You say #{guess}."
+            question = asked.ask if guess is None else asked.after(f"#{guess}")
         return {"next": "Next block", "verdict": verdict, "question": question, "over": "All blocks are read"}
 
     def text(self) -> str:

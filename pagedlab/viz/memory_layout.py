@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pagedlab.viz import labels
+from pagedlab.viz.areas import Area
 from pagedlab.viz.labels import first_that_fits, fit, width
 from pagedlab.viz.marks import Mark
 from pagedlab.viz.memory_cpu import CPU_ROOM, cpu_marks
@@ -18,6 +19,16 @@ from pagedlab.viz.memory_rows import Rows, place_rows, seen_marks, table_marks, 
 from pagedlab.viz.places import BOTTOM, LEFT, POOL, RIGHT, SEEN, TABLE, TOP
 from pagedlab.viz.pool_grid import Grid, pool_grid
 from pagedlab.viz.scene import Scene, badge, headline, scale, step_text, story
+
+AREAS = (
+    Area((0, 0, 960, 50)),
+    Area((0, 50, 386, 250), "whole"),
+    Area((386, 50, 156, 250)),
+    Area((542, 50, 418, 250)),
+    Area((0, 300, 960, 66)),
+    Area((0, 366, 960, 16)),
+    Area((0, 382, 960, 128), "chart", (60, RIGHT)),
+)
 
 
 def marks(scene: Scene) -> list[Mark]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pagedlab.viz import preemption_words as words
+from pagedlab.viz.areas import Area
 from pagedlab.viz.labels import family_hues, fit, names, plural, printable, width
 from pagedlab.viz.marks import Mark
 from pagedlab.viz.memory_cpu import cpu_marks
@@ -34,6 +35,17 @@ CHARTS = ((388.0, 444.0), (466.0, 522.0))  # top and bottom of each run's rows
 CHART_TITLE = 364.0
 PRICE = (800.0, 868.0, 936.0)  # right edges: names of the rows, and each run's column
 MOST_REQUESTS = 28  # two pixels each
+AREAS = (
+    Area((0, 0, 960, 48)),
+    *(
+        Area((x - 10, y, HALF + 20, height))
+        for x in HALVES
+        for y, height in ((48, 24), (72, 60), (132, POOL_TOP - 132), (POOL_TOP, BOX - POOL_TOP), (BOX, 56), (310, 40))
+    ),
+    Area((0, 350, 676, 20)),
+    Area((0, 370, 676, 166), "chart", (CHART_LEFT, CHART_RIGHT)),
+    Area((676, 350, 284, 186), "whole"),
+)
 
 
 @dataclass

@@ -72,6 +72,7 @@ class PrefixLab(DriverLab):
 
     NAME = "Prefix hits"
     SIZE = layout.SIZE
+    AREAS = layout.AREAS
 
     def __init__(
         self,
@@ -126,6 +127,9 @@ class PrefixLab(DriverLab):
         if selected is not None and selected not in known:
             raise PagedlabError(f"The prompt has {len(known)} blocks; there is no lookup {selected!r}.")
         self.selected = selected
+
+    def selections(self) -> list[str | None]:
+        return [str(i + 1) for i in range(len(self.lookups))] or [None]
 
     def move(self, position: int) -> None:
         self.driver.seek(max(0, min(position, self.num_steps)))

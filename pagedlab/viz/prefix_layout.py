@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pagedlab.trace import events as ev
+from pagedlab.viz.areas import Area
 from pagedlab.viz.labels import first_that_fits, fit, listed, ordinal, plural, width, wrapped
 from pagedlab.viz.marks import Mark
 from pagedlab.viz.prefix_walk import Lookup, Node, block_ids, place_tree
@@ -21,6 +22,17 @@ TREE_TOP, ROWS, COLUMNS = 170.0, 4, 8
 QUEUE_TOP = 389.0
 STORY = (437.0, 452.0)  # its two lines
 STRIP = (482.0, 514.0)
+AREAS = (
+    Area((0, 0, 960, 47)),
+    Area(PANEL),
+    Area((0, 147, 960, 20)),
+    Area((0, 167, 960, 206), "tree"),
+    Area((0, 373, 586, 50)),
+    Area((586, 373, 374, 55), "whole"),
+    Area((0, 428, 960, 30)),
+    Area((0, 458, 960, 18)),
+    Area((0, 476, 960, 48), "chart", (LEFT, RIGHT)),
+)
 
 
 def marks(scene: Scene, step: str) -> list[Mark]:

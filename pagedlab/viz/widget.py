@@ -22,8 +22,11 @@ import traitlets
 
 from pagedlab.errors import PagedlabError, whole
 from pagedlab.viz import lifetime
+from pagedlab.viz.areas import Area
 from pagedlab.viz.marks import Mark, Picture, diff, picture
 from pagedlab.viz.panes import Part
+from pagedlab.viz.predicting import Question
+from pagedlab.viz.script import script
 from pagedlab.viz.style import STATIC
 from pagedlab.viz.svg import svg
 
@@ -52,9 +55,10 @@ class Lab(anywidget.AnyWidget):
 
     NAME: ClassVar[str] = "Lab"
     SIZE: ClassVar[tuple[float, float]] = (960.0, 510.0)
+    AREAS: ClassVar[tuple[Area, ...]] = ()  # for a narrow screen, see areas.py
 
     # As text: of a file anywidget would be told when it changes, and would keep every lab to tell it.
-    _esm = (STATIC / "lab.js").read_text(encoding="utf-8")
+    _esm = script("lab.js")
     _css = (STATIC / "lab.css").read_text(encoding="utf-8")
     # Read by a front end when it opens (and when it comes back), never sent again: steps travel as messages.
     picture = traitlets.Dict().tag(sync=True, to_json=lambda _, lab: lab._message(whole=True))
@@ -142,6 +146,18 @@ class Lab(anywidget.AnyWidget):
     def selections(self) -> list[str | None]:
         """All that can be selected."""
         return [self.selected]
+
+    def rewind(self) -> None:
+        """Go back to the first step that shows something."""
+        self.move(min(1, self.num_steps))
+
+    def asks(self) -> list[Question]:
+        """What may be predicted at the cursor, where the next step is known: for a page without a kernel."""
+        return []
+
+    def name_of(self, id: str) -> str:
+        """What an askable mark is called in a question: a block by its number."""
+        return f"#{id.rpartition('.')[2]}"
 
     def for_export(self) -> Lab:
         """A lab of the same run with a cursor of its own, that needs no engine."""
@@ -278,7 +294,11 @@ class Lab(anywidget.AnyWidget):
         words = {"next": "Next step", "verdict": "", "question": "", "say": self.title(), "over": "End"} | self.words()
         over = "" if self.can_step or self.position < self.num_steps else words["over"]
         return {
-            "lab": {"name": self.NAME, "size": list(self.SIZE)},
+            "lab": {
+                "name": self.NAME,
+                "size": list(self.SIZE),
+                **({"areas": [area._asdict() for area in self.AREAS]} if whole else {}),
+            },
             "position": self.position,
             "selected": self.selected,
             "base": None if base is None else list(have),
