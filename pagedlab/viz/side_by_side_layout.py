@@ -31,7 +31,7 @@ AREAS = (
     ),
     Area((0, 274, 960, 16), "omit"),
     Area((0, 290, 960, 162), "table", heads=tuple((x - 2, 76.0, 140.0, 14.0) for x in SIDES)),
-    Area((0, 68, SIDES[0] - 12, 214)),
+    Area((0, 68, SIDES[0] - 12, 206), "whole"),
     Area((0, 452, 960, 14)),
     Area((0, 466, 960, 44), "chart", (LEFT, RIGHT)),
 )

@@ -11,7 +11,7 @@
 /** @typedef {{ items: Item[], box: number[], kind: "block" | "sign" | "words" | "text", gap?: number, value?: Unit }} Unit what stays together: a block (in an area all are enlarged alike), a sign with a word, short words one above the other, a text */
 /** @typedef {{ marks: Mark[], height: number, to?: (x: number, y: number) => number[] }} Placed from the area's own corner */
 
-export const NARROW = 680; // pixels: a lab that is less wide is set anew
+export const NARROW = 740; // pixels: a lab that is less wide is set anew
 const LEAST = 11; // pixels: the smallest text
 const PAD = 8;
 const AREA_GAP = 12;
@@ -478,7 +478,7 @@ function table(items, width, { heads }) {
       if (!head) return [unit];
       const value = { ...unit, gap: 5 };
       const mark = { ...head.mark, id: `${head.mark.id}~${unit.items[0].mark.id}`, cls: head.mark.cls.replace(" bold", " soft") };
-      return [{ items: [{ ...head, mark }], box: unit.box, kind: /** @type {"text"} */ ("text"), gap: 14, value }, value];
+      return [{ items: [{ ...head, mark, look: { ...head.look, size: LEAST } }], box: unit.box, kind: /** @type {"text"} */ ("text"), gap: 14, value }, value];
     }),
   );
   // Set line by line: what is one row here stays apart from the next.
