@@ -4,12 +4,15 @@ import { Store } from "./store.js";
 import { View } from "./view.js";
 
 export default () => {
+  /** @type {Store} */
   let store;
   return {
+    /** @param {{ model: import("./store.js").Model }} widget */
     initialize({ model }) {
       store = new Store(model);
       return () => store.close();
     },
+    /** @param {{ model: import("./store.js").Model, el: HTMLElement }} widget */
     render({ el }) {
       const view = new View(store, el);
       store.views.add(view);

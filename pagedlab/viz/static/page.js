@@ -3,9 +3,9 @@
 import factory from "./lab.js";
 
 for (const element of document.querySelectorAll("script[id^=pictures]")) {
-  const data = JSON.parse(element.textContent);
+  const data = JSON.parse(element.textContent ?? "");
   const model = {
-    get: (name) => data[name],
+    get: (/** @type {string} */ name) => data[name],
     on() {},
     off() {},
     send() {
@@ -14,18 +14,21 @@ for (const element of document.querySelectorAll("script[id^=pictures]")) {
   };
   const lab = factory();
   lab.initialize({ model });
-  lab.render({ model, el: document.getElementById(element.id.replace("pictures", "lab")) });
+  const el = document.getElementById(element.id.replace("pictures", "lab"));
+  if (el) lab.render({ model, el });
 }
 
+/** @type {Element | null} */
 let touched = null;
 for (const kind of ["pointerdown", "focusin"]) {
-  document.addEventListener(kind, ({ target }) => (touched = target.closest(".pagedlab") ?? touched));
+  document.addEventListener(kind, ({ target }) => (touched = /** @type {Element} */ (target).closest(".pagedlab") ?? touched));
 }
 
 // The arrow keys of a page step its lab, without a click first: the one last touched if it is in view, else the one of which
 // most is in view. Whatever else takes keys keeps them.
 document.addEventListener("keydown", (event) => {
-  const { key, target } = event;
+  const { key } = event;
+  const target = /** @type {Element} */ (event.target);
   const modified = event.ctrlKey || event.metaKey || event.altKey || event.shiftKey;
   if (event.defaultPrevented || modified || (key !== "ArrowLeft" && key !== "ArrowRight")) return;
   if (target.closest(".pagedlab, input, select, textarea, pre, [contenteditable]")) return;
@@ -36,7 +39,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 function labInView() {
-  const seen = (lab) => {
+  const seen = (/** @type {Element} */ lab) => {
     const { top, bottom } = lab.getBoundingClientRect();
     return Math.min(bottom, innerHeight) - Math.max(top, 0);
   };

@@ -1,6 +1,30 @@
 // What a lab's views show, and where they are among the steps.
 
-import { patched } from "./marks.js";
+import { known, patched } from "./marks.js";
+import { outline, Predictions } from "./predicting.js";
+
+/** @typedef {import("./marks.js").Picture} Picture */
+/** @typedef {import("./predicting.js").Question} Question */
+/** @typedef {[position: number, selected: string | null]} Key which picture */
+/** @typedef {{ id: string | null, parts: import("./elements.js").Part[] }} Pane */
+/** @typedef {{ steps: number, live: boolean, over: string }} Run */
+/** @typedef {{ name: string, size: number[], areas: import("./narrow.js").Area[] }} Lab */
+/** @typedef {{ next: string, verdict: string, question: string, say: string, asks?: Question[] }} Told around a picture */
+/**
+ * @typedef {import("./marks.js").Patch & Told & {
+ *   lab: Lab, position: number, selected: string | null, base: Key | null, stale: (number | "all")[], run: Run, panes: Record<string, string>,
+ *   strip: import("./marks.js").Patch & { version: number, base: number | null, size: import("./narrow.js").Strip | null },
+ *   heard: number | null, pane?: undefined, error?: undefined,
+ * }} Message a picture, see viz/widget.py
+ */
+/** @typedef {{ heard: number | null } & ({ pane: Pane, error?: undefined } | { error: string, pane?: undefined })} Answer */
+/**
+ * @typedef {object} Model what anywidget gives, or page.js
+ * @property {((name: "picture") => Message) & ((name: "recorded") => Message[] | undefined) & ((name: "predicting") => import("./predicting.js").Told)} get
+ * @property {(event: string, call: (message: any) => void) => void} on
+ * @property {(event: string, call: (message: any) => void) => void} off
+ * @property {(message: object) => void} send
+ */
 
 const PLAY_MS = 900;
 const LATE_MS = 700;
@@ -9,27 +33,55 @@ export const WAITING = "Waiting for the kernel …";
 const SILENT_MS = 4_000;
 const SILENT = "The kernel does not answer. It is busy; or it was restarted, and then run the cell again.";
 
+/** @param {number} position @param {string | null} selected */
 const key = (position, selected) => JSON.stringify([position, selected]);
 
-// One for each lab, shared by all its views: the pictures seen, and where we are among them.
-//
-// What is sent to the kernel is numbered, and every message from there says what was the last one it had "heard" when it was
-// written. So an answer is known as one, and a picture from before our last move (another lab stepped the engine, or the kernel
-// was busy while we went on) is kept, but does not take us away from where we are.
+/**
+ * One for each lab, shared by all its views: the pictures seen, and where we are among them.
+ *
+ * What is sent to the kernel is numbered, and every message from there says what was the last one it had "heard" when it was
+ * written. So an answer is known as one, and a picture from before our last move (another lab stepped the engine, or the kernel
+ * was busy while we went on) is kept, but does not take us away from where we are.
+ */
 export class Store {
+  /** @param {Model} model */
   constructor(model) {
     this.model = model;
+    /** @type {Set<{ draw(): void }>} */
     this.views = new Set();
     this.number = 0; // of the last message that was sent: its time, so that pages of one lab do not mix theirs up
     this.moved = 0; // … that changed where we are
+    /** @type {number | null} */
     this.waiting = null; // … that has to be answered, until it is
+    /** @type {number | null} */
     this.want = null; // where the learner wants to be, while the pictures for it are on their way
+    /** @type {string | null} */
+    this.selected_wanted = null;
     this.note = "";
-    this.playing = null;
-    this.pane = null; // the one that is unfolded, {id, parts}
+    /** @type {ReturnType<typeof setInterval> | undefined} */
+    this.playing = undefined;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.late = undefined;
+    /** @type {Pane | null} */
+    this.pane = null; // the one that is unfolded
     this.receive = this.receive.bind(this);
     model.on("msg:custom", this.receive);
-    this.restart(model.get("picture"));
+    const whole = model.get("picture");
+    this.lab = whole.lab; // its name, its size, its areas
+    /** @type {Map<string, Told & { marks: Picture }>} */
+    this.pictures = new Map(); // by key, those seen last at the end
+    /** @type {{ version: number, size: import("./narrow.js").Strip | null, marks: Picture }} */
+    this.strip = { version: -1, size: null, marks: new Map() };
+    this.run = whole.run;
+    this.panes = whole.panes;
+    this.seen = 0;
+    this.position = whole.position;
+    this.selected = whole.selected;
+    this.recorded = model.get("recorded"); // a page that was saved has all steps in it
+    this.predictions = this.recorded && new Predictions(model.get("predicting"));
+    this.take(whole);
+    for (const message of this.recorded ?? []) this.take(message);
+    if (this.recorded) this.seen = whole.position;
   }
 
   close() {
@@ -38,24 +90,12 @@ export class Store {
     this.model.off("msg:custom", this.receive);
   }
 
-  restart(whole) {
-    this.pictures = new Map(); // key -> {marks: Map(id -> mark), …}, those seen last at the end
-    this.strip = { version: -1, marks: new Map() };
-    this.seen = 0;
-    this.lab = whole.lab; // its name, its size
-    this.recorded = this.model.get("recorded"); // a page that was saved has all steps in it
-    this.guesses = new Map(); // in a recording: key -> which of its questions -> the mark that was pointed at
-    this.take(whole);
-    for (const message of this.recorded ?? []) this.take(message);
-    if (this.recorded) this.seen = whole.position;
-    this.position = whole.position;
-    this.selected = whole.selected;
-  }
-
   // ---- from the kernel
 
+  /** @param {Message | Answer} message */
   receive(message) {
-    if (this.waiting !== null && message.heard >= this.waiting) {
+    const heard = message.heard ?? 0;
+    if (this.waiting !== null && heard >= this.waiting) {
       clearTimeout(this.late);
       this.waiting = null;
       this.note = "";
@@ -68,11 +108,11 @@ export class Store {
       this.note = message.error;
     } else if (!this.take(message)) {
       this.ask({ do: "whole" }); // its base is not here (another browser tab has stepped)
-    } else if (!(message.heard < this.moved) || !this.current) {
+    } else if (heard >= this.moved || !this.drawable) {
       this.position = message.position;
       this.selected = message.selected;
       // Where we wanted to be there is nothing any more: say where we are.
-      if (message.heard < this.moved) this.moved = this.send({ do: "at", position: this.position, selected: this.selected }) ?? this.moved;
+      if (heard < this.moved) this.moved = this.send({ do: "at", position: this.position, selected: this.selected }) ?? this.moved;
       if (this.want !== null && message.run.over) this.want = Math.min(this.want, message.position);
       if (this.want === this.position) this.want = null;
     }
@@ -80,7 +120,7 @@ export class Store {
     this.advance();
   }
 
-  // Store a picture. False where it is a difference from one that is not here.
+  /** Store a picture. False where it is a difference from one that is not here. @param {Message} message */
   take(message) {
     if (message.stale.includes("all")) {
       this.pictures.clear();
@@ -89,15 +129,15 @@ export class Store {
     const base = message.base && this.pictures.get(key(...message.base));
     const strip = message.strip;
     if ((message.base && !base) || (strip.base !== null && strip.base !== this.strip.version)) return false;
-    for (const position of message.stale) this.forget(position); // what happened after the last step now belongs to the next
+    for (const position of message.stale) if (position !== "all") this.forget(position); // what happened after the last step now belongs to the next
     this.run = message.run;
     this.panes = message.panes;
     this.strip = { version: strip.version, size: strip.size, marks: patched(strip.base === null ? null : this.strip.marks, strip) };
-    const { position, selected, next, verdict, question, say, asks } = message;
-    const id = key(position, selected);
+    const { position: where, selected, next, verdict, question, say, asks } = message;
+    const id = key(where, selected);
     this.pictures.delete(id);
-    this.pictures.set(id, { marks: patched(base && base.marks, message), next, verdict, question, say, asks });
-    this.seen = Math.max(this.seen, position);
+    this.pictures.set(id, { marks: patched(base?.marks ?? null, message), next, verdict, question, say, asks });
+    this.seen = Math.max(this.seen, where);
     for (const old of this.pictures.keys()) {
       if (this.recorded || this.pictures.size <= KEPT) break;
       if (old !== key(this.position, this.selected)) this.pictures.delete(old);
@@ -105,6 +145,7 @@ export class Store {
     return true;
   }
 
+  /** @param {number} position */
   forget(position) {
     for (const id of this.pictures.keys()) if (JSON.parse(id)[0] === position) this.pictures.delete(id);
   }
@@ -115,8 +156,9 @@ export class Store {
     return this.position === this.run.steps && this.run.over !== "";
   }
 
-  go(position, selected = this.selected) {
-    position = Math.max(0, this.run.over ? Math.min(position, this.run.steps) : position);
+  /** @param {number} to @param {string | null} [selected] @returns {void} */
+  go(to, selected = this.selected) {
+    const position = Math.max(0, this.run.over ? Math.min(to, this.run.steps) : to);
     this.note = "";
     this.want = position;
     this.selected_wanted = selected;
@@ -130,11 +172,12 @@ export class Store {
     this.draw();
   }
 
-  // Each click is a step: those that come while the kernel works are added up.
+  /** Each click is a step: those that come while the kernel works are added up. @param {number} by */
   step(by) {
     this.go((this.want ?? this.position) + by);
   }
 
+  /** Ask for the next picture on the way to where the learner wants to be. @returns {void} */
   advance() {
     if (this.waiting !== null || this.want === null) return;
     const position = Math.min(this.want, this.run.steps + 1);
@@ -144,22 +187,27 @@ export class Store {
     this.moved = this.waiting ?? this.moved;
   }
 
+  /** @param {string} request */
   select(request) {
     this.go(this.position, request);
   }
 
-  // A mark that can be pointed at was clicked; the kernel knows what that means.
+  /** A mark that can be pointed at was clicked; the kernel knows what that means, or the recording. @param {string} id */
   point(id) {
-    if (this.recorded) return this.guess(id);
+    if (this.predictions) {
+      this.predictions.add(key(this.position, this.selected), this.position + 1, this.asks, id);
+      return this.draw();
+    }
     if (!this.current.question || this.position !== this.seen) return;
     this.ask({ do: "point", id });
   }
 
-  // A mark that can be grabbed was dropped on another one.
+  /** A mark that can be grabbed was dropped on another one. @param {string} what @param {string} onto */
   drop(what, onto) {
     if (this.position === this.run.steps) this.ask({ do: "drag", what, onto });
   }
 
+  /** @param {string | null} id */
   open(id) {
     this.pane = id === null ? null : { id, parts: [] };
     if (id === null) this.send({ do: "pane", id });
@@ -167,9 +215,10 @@ export class Store {
     this.draw();
   }
 
+  /** @param {string} name @param {Record<string, unknown>} values */
   act(name, values) {
     this.note = "";
-    this.ask({ do: "act", pane: this.pane.id, name, values });
+    this.ask({ do: "act", pane: this.pane?.id, name, values });
   }
 
   play() {
@@ -185,11 +234,11 @@ export class Store {
 
   stop() {
     clearInterval(this.playing);
-    this.playing = null;
+    this.playing = undefined;
     this.draw();
   }
 
-  // Send what has to be answered. A busy kernel is no error, but say so; until it answers, what was seen can be looked at.
+  /** Send what has to be answered. A busy kernel is no error, but say so; until it answers, what was seen can be looked at. @param {object} message */
   ask(message) {
     const number = this.send(message);
     if (number !== null) {
@@ -206,13 +255,14 @@ export class Store {
     this.draw();
   }
 
+  /** @param {string} note */
   wait(note) {
     this.note = note;
     if (note === WAITING) this.late = setTimeout(() => this.wait(SILENT), SILENT_MS);
     this.draw();
   }
 
-  // Returns the message's number, or null where there is no kernel.
+  /** Returns the message's number, or null where there is no kernel. @param {object} message */
   send(message) {
     const number = Math.max(this.number + 1, Date.now());
     try {
@@ -224,61 +274,39 @@ export class Store {
     return number;
   }
 
-  // ---- predicting in a recording, which holds the answers (viz/predicting.py)
+  // ---- what is drawn
 
-  // What is asked here: nothing where the next step was seen already.
+  get drawable() {
+    return this.pictures.has(key(this.position, this.selected));
+  }
+
+  get current() {
+    return known(this.pictures, key(this.position, this.selected));
+  }
+
+  // What a recording asks here: nothing where the next step was seen already.
   get asks() {
-    return this.position === this.seen && !this.over ? this.current.asks ?? [] : [];
-  }
-
-  guess(id) {
-    const which = this.asks.findIndex(({ of }) => of.length === 0 || of.includes(id));
-    if (which < 0) return;
-    const here = key(this.position, this.selected);
-    this.guesses.set(here, new Map(this.guesses.get(here)).set(which, id));
-    this.draw();
-  }
-
-  name(id) {
-    return this.model.get("predicting").names[id];
+    return this.position === this.seen && !this.over ? (this.current.asks ?? []) : [];
   }
 
   get question() {
     if (this.position !== this.seen || this.over) return "";
-    if (this.asks.length === 0) return this.current.question;
-    const guesses = [...(this.guesses.get(key(this.position, this.selected)) ?? [])];
-    if (guesses.length) return guesses.map(([which, id]) => this.asks[which].said.replace("{guess}", this.name(id))).join(" ");
-    return [...new Set(this.asks.map(({ ask }) => ask))].join(" ");
+    const asked = this.predictions?.question(key(this.position, this.selected), this.asks);
+    return asked || this.current.question;
   }
 
-  // How the last predictions ended.
   get verdict() {
-    const before = key(this.position - 1, this.selected);
-    const guesses = [...(this.guesses.get(before) ?? [])];
-    if (guesses.length === 0) return this.current.verdict;
-    const { asks } = this.pictures.get(before);
-    const ended = guesses.map(([which, id]) => {
-      const { answers, right, wrong } = asks[which];
-      return (answers.includes(id) ? right : wrong).replace("{guess}", this.name(id));
-    });
-    const decided = [...this.guesses].flatMap(([at, of]) =>
-      JSON.parse(at)[0] < this.seen ? [...of].map(([which, id]) => this.pictures.get(at).asks[which].answers.includes(id)) : [],
-    );
-    const score = this.model.get("predicting").score.replace("{right}", decided.filter(Boolean).length);
-    return [...ended, score.replace("{decided}", decided.length)].join(" ");
+    return this.predictions?.verdict(key(this.position - 1, this.selected), this.seen) || this.current.verdict;
   }
-
-  // ---- what is drawn
 
   // The picture with all that depends on how far the run has got by now, and on what the learner pointed at.
   get shown() {
     const marks = new Map([...this.current.marks, ...this.strip.marks]);
     const step = marks.get("step");
     if (step) marks.set("step", { ...step, ...this.stepText() });
-    for (const [which, id] of this.guesses.get(key(this.position, this.selected)) ?? []) {
-      const [x, y, width, height] = marks.get(id).place;
-      const place = [x - 3, y - 3, width + 6, height + 6];
-      marks.set(`guess.${which}`, { id: `guess.${which}`, place, cls: "over guess", text: "", tip: "" });
+    for (const id of this.predictions?.ids(key(this.position, this.selected)) ?? []) {
+      const around = outline(marks, id);
+      marks.set(around.id, around);
     }
     return marks;
   }
@@ -290,13 +318,8 @@ export class Store {
     return { text: `step ${position} of ${run.steps}${more}`, cls: `text s12 end ${past ? "bold" : "soft"}` };
   }
 
-  get current() {
-    return this.pictures.get(key(this.position, this.selected));
-  }
-
   draw() {
-    if (!this.current) return; // all that was seen is void, and the new picture is on its way
+    if (!this.drawable) return; // all that was seen is void, and the new picture is on its way
     for (const view of this.views) view.draw();
   }
 }
-
