@@ -17,27 +17,29 @@ from pagedlab.viz.widget import Lab
 MOST_PICTURES = 1500  # beyond that only the selected request's
 
 
-def place(lab: Lab, id: str) -> str:
-    """Where the lab goes on a page, with every picture of it. ``id``: another one for each lab of a page.
+def place(lab: Lab) -> str:
+    """Where the lab goes on a page, with every picture of it.
 
     It opens where the lab stands; if that is the end, where nothing is left to do, at the first step that shows
     something.
     """
-    recorded = lab.for_export()
+    recorded, at = lab.for_export(), lab.position
     try:
         if recorded.position == recorded.num_steps:
             recorded.rewind()
         still = recorded.svg()  # what stands there where scripts do not run; where they do, the lab takes its place
         messages, names = _messages(recorded)
     finally:
-        if recorded is not lab:
+        if recorded is lab:
+            lab.move(at)
+        else:
             recorded.close()
     # In a script element nothing but "</" ends the text; JSON may write it with a backslash.
     data = {"picture": messages[0], "recorded": messages[1:], "predicting": {"names": names, "score": SCORE}}
     text = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
     return (
-        f'<div id="lab{id}" class="still">{still}</div>\n'
-        f'<script type="application/json" id="pictures{id}">{text}</script>\n'
+        f'<div class="still">{still}</div>\n'
+        f'<script type="application/json" class="pictures">{text}</script>\n'
     )
 
 
@@ -56,14 +58,13 @@ def save_html(lab: Lab, path: str | PathLike, *below: Lab) -> Path:
     """Write the page, see :func:`place`. ``below``: other labs on the same page, each with its own steps.
     Raises PagedlabError where the file cannot be written, and for what is no path."""
     path = as_path(path)
-    places = [place(one, str(number or "")) for number, one in enumerate((lab, *below))]
     page = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f"<title>{html.escape(lab.title())}</title>\n"
         '<meta name="viewport" content="width=device-width">\n'
         f"<style>\n:root {{ color-scheme: light dark; }}\nbody {{ margin: min(16px, 2vw); }}\n{styles()}</style>\n"
         "</head>\n<body>\n"
-        f"{''.join(places)}{front_end()}</body>\n</html>\n"
+        f"{''.join(map(place, (lab, *below)))}{front_end()}</body>\n</html>\n"
     )
     try:
         path.write_text(page.encode("utf-8", "replace").decode(), encoding="utf-8")

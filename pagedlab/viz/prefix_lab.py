@@ -9,7 +9,7 @@ from typing import Any
 import ipywidgets
 
 from pagedlab.errors import PagedlabError
-from pagedlab.trace import MemoryState, TraceDriver, replay
+from pagedlab.trace import MemoryState, Trace, TraceDriver, replay
 from pagedlab.trace import events as ev
 from pagedlab.viz import prefix_layout as layout
 from pagedlab.viz import prefix_words as wording
@@ -127,6 +127,13 @@ class PrefixLab(DriverLab):
         if selected is not None and selected not in known:
             raise PagedlabError(f"The prompt has {len(known)} blocks; there is no lookup {selected!r}.")
         self.selected = selected
+
+    def for_export(self) -> PrefixLab:
+        driver = TraceDriver(Trace(self.trace.header | {"live": False}, self.trace.events))
+        lab = PrefixLab(driver, self.token_ids, self.encode, self._piece)
+        lab.move(self.position)
+        lab.choose(self.selected)
+        return lab
 
     def selections(self) -> list[str | None]:
         return [str(i + 1) for i in range(len(self.lookups))] or [None]

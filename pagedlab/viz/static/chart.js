@@ -78,7 +78,11 @@ export function fold(items, width, [left, right]) {
     const down = (/** @type {number} */ i) => (y - box[1]) * k + i * pitch;
     if (isText(one)) {
       const i = line(x);
-      return [{ ...mark, size: Math.max(LEAST, one.look.size * k), place: [(x - left - i * length) * k, down(i)] }];
+      const size = Math.max(LEAST, one.look.size * k);
+      const at = (x - left - i * length) * k;
+      const [from, , long] = textBox([at, 0], one.look.width(mark.text, size), one.look, size);
+      const within = Math.max(-from, Math.min(0, width - from - long)); // what was in the middle of a line may hang out now
+      return [{ ...mark, size, place: [at + within, down(i)] }];
     }
     const [first, last] = [line(x + 0.5), line(x + Math.max(1, w) - 0.5)];
     return Array.from({ length: last - first + 1 }, (_, n) => {

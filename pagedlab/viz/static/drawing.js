@@ -12,6 +12,7 @@ import { NARROW, reflow } from "./narrow.js";
 
 export const SVG = "http://www.w3.org/2000/svg";
 const LAYERS = ["card", "cell", "over", "path", "text", "top"];
+const LEAST_WIDTH = 240; // pixels; a page that is being laid out may have less for a moment
 const MOVE_MS = 280;
 const LEAST_MOVE = 4; // pixels
 const MOST_MOVED = 40; // marks
@@ -63,8 +64,9 @@ export class Drawing {
   laid() {
     const { lab, strip, shown } = this.store;
     if (!this.narrow) return { marks: shown, width: lab.size[0], height: lab.size[1], strip: strip.size };
+    const width = Math.max(this.width, LEAST_WIDTH);
     const areas = lab.areas.length ? lab.areas : [{ box: [0, 0, ...lab.size], kind: "flow", plot: null, heads: [] }];
-    return { width: this.width, ...reflow(shown.values(), areas, this.width, strip.size, this.looks) };
+    return { width, ...reflow(shown.values(), areas, width, strip.size, this.looks) };
   }
 
   draw() {

@@ -2,7 +2,7 @@
 
 import factory from "./lab.js";
 
-for (const element of document.querySelectorAll("script[id^=pictures]")) {
+for (const element of document.querySelectorAll("script.pictures")) {
   const data = JSON.parse(element.textContent ?? "");
   const model = {
     get: (/** @type {string} */ name) => data[name],
@@ -14,8 +14,7 @@ for (const element of document.querySelectorAll("script[id^=pictures]")) {
   };
   const lab = factory();
   lab.initialize({ model });
-  const el = document.getElementById(element.id.replace("pictures", "lab"));
-  if (el) lab.render({ model, el });
+  lab.render({ model, el: /** @type {HTMLElement} */ (element.previousElementSibling) });
 }
 
 /** @type {Element | null} */
