@@ -15,7 +15,7 @@ from routes import ROUTES, chapters, question
 
 from pagedlab.viz import export
 
-DOCS = ("one-page", "glossary", "map", "where-next", "learners")
+DOCS = ("one-page", "glossary", "map", "where-next", "eviction", "learners")
 CODE = re.compile(r"(```.*?```|`[^`\n]*`)", flags=re.S)
 MATH = re.compile(r"\$\$(.+?)\$\$|(?<![\\$\w])\$([^$\n]+?)\$(?!\w)", flags=re.S)
 # Files of the repository that the site has no page of: their name stays, as code.

@@ -6,8 +6,8 @@ Every cell stays where and as it is, ours too, edited or not. What is put in, an
   lose these cells. A cell further down that says otherwise counts, as in any notebook.
 * The reference's check, for a cell that is a check: by its grade_id, or because it calls ``check("03.2", …)``. A cell
   that does more than that stays, and the check follows it. So a cell that is taken for a check costs nothing.
-* The reference's check, for a part that has none below its last cell: above the next part's first cell, so an answer
-  may go on in cells that do not say whose they are.
+* The reference's check, for a part that has none below its last cell: behind that cell, and once more above the next
+  part's first cell, since an answer may go on in cells that do not say whose they are.
 
 Several checks of one part: the last one counts at which there is an answer; those that were put in for want of one
 count only where no other has met an answer (``judge.py`` sees to both).
@@ -60,7 +60,8 @@ def restore(reference: list[Cell], submission: list[Cell], seed: int | None = No
         below = range(own[-1] + 1, len(cells)) if own else range(0)
         if not any(cells[i].role == "check" and cells[i].part == part for i in below):
             next_part = next((i for i in below if cells[i].role == "learner"), len(cells))
-            cells.insert(next_part, replace(checks[part], put_in=True))
+            for place in sorted({next_part, below.start if own else next_part}, reverse=True):
+                cells.insert(place, replace(checks[part], put_in=True))
     return Restored(cells, own_seed, list(dict.fromkeys(notes)))
 
 

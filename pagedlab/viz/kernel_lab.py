@@ -76,7 +76,7 @@ def watched(llm: Any, request_id: str | None = None, layer: int = 0) -> Walk:
         if request_id is None:
             raise PagedlabError("No request is in memory: add one and take a step first.")
     query, blocks, context = last_query(llm, request_id, layer)
-    kv = llm.kv_pool.layer(layer)
+    kv = llm.executor.kv_pool.layer(layer)
     with Progress(None, "The watched kernel runs …"):
         seen = watch(query, kv, blocks, context, query.shape[-1] ** -0.5)
     key = kv.key

@@ -160,7 +160,7 @@ class KnobsLab(LabBox):
         self._made = 0
         self.runs: list[KnobRun] = []
         self.map: RunMap | None = None
-        made_by = badge({"device": self._base.device_name, "dtype": str(self._base.model.dtype)[6:]}, True)
+        made_by = badge(self._base.executor.describe(), True)
         self.board = KnobBoard(self.runs, len(self.load), made_by, self._chosen)
         self._controls = self._make_controls([*CARDS, HERE], list(MODELS), card, model, values)
         self._below = ipywidgets.VBox([])

@@ -9,7 +9,7 @@ from typing import Any
 
 from pagedlab.trace import MemoryState
 from pagedlab.trace import events as ev
-from pagedlab.viz.labels import listed, names, number, plural, quoted
+from pagedlab.viz.labels import listed, names, number, ordinal, plural, quoted
 
 
 @dataclass
@@ -180,12 +180,15 @@ def _read(events: Sequence[ev.Event]) -> tuple[dict[str, _Told], list[str]]:
     told: dict[str, _Told] = {}
     evicted: list[int] = []
     general = []
+    reordered: list[ev.FreeQueueReordered] = []
     written: dict[tuple[int, int], ev.SlotWritten] = {}
     for e in events:
         if isinstance(e, ev.BlockEvicted):
             evicted.append(e.block_id)  # the next allocation is the reason
         elif isinstance(e, ev.PrefixCacheReset):
             general.append("The prefix cache was reset: no block can be found by its content any more.")
+        elif isinstance(e, ev.FreeQueueReordered):
+            reordered.append(e)
         elif isinstance(e, ev.CopyOnWriteSwitched):
             off = "off: whoever writes into a shared block overwrites what the others have there"
             general.append(f"You switched copy-on-write {'on again' if e.on else off}.")
@@ -209,7 +212,17 @@ def _read(events: Sequence[ev.Event]) -> tuple[dict[str, _Told], list[str]]:
             evicted = []
         else:
             _take(part, e)
+    if reordered:
+        general.append(_own_order(reordered))
     return told, general
+
+
+def _own_order(events: Sequence[ev.FreeQueueReordered]) -> str:
+    moved = list(dict.fromkeys(block_id for e in events for block_id in e.block_ids))
+    if len(moved) == 1:
+        place = ordinal(events[-1].places[0] + 1)
+        return f"The pool hands out its free blocks in an order of its own: it put #{moved[0]} in the {place} place."
+    return f"The pool hands out its free blocks in an order of its own: it moved {_blocks(moved)}."
 
 
 def _take(part: _Told, e: ev.Event) -> None:

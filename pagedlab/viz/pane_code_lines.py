@@ -37,6 +37,7 @@ _DOES = {
     "block_copied": r"^new = .*allocate\(\)|^table\[-1\] = |^return last\.block_id",
     "blocks_swapped_out": r"_move\(",
     "blocks_swapped_in": r"_move\(",
+    "free_queue_reordered": r"\bsort(ed)?\(|\b(min|max)\(|insort|heap|\.insert\(|(append|prepend)_n\(",
     "prefix_cache_reset": r"\.clear\(\)|block_hash = None",
     "slot_written": r"// (self\.block_)?size|block_ids\[|regions\[.*\]\[0\]",
     "table_edited": r"block_ids\[.*\] = ",

@@ -246,7 +246,10 @@ def _queue(scene: Scene) -> Iterator[Mark]:
         text = "A server tells the tokens it cached, not which block they are in: no numbers, no owners, no queue here."
         yield Mark("queue.what", (LEFT, QUEUE_TOP + 16), "text s12 soft", text)
         return
-    yield Mark("queue.what", (LEFT + 92, QUEUE_TOP - 8), "text s11 soft", "who is handed out next loses its hash (◆)")
+    what = "who is handed out next loses its hash (◆)"
+    if state.has_own_order:
+        what = f"in the pool's own order; {what}"
+    yield Mark("queue.what", (LEFT + 92, QUEUE_TOP - 8), "text s11 soft", what)
     if not state.free:
         yield Mark("queue.none", (LEFT, QUEUE_TOP + 16), "text s12 soft", "No block is free.")
     for i, block_id in enumerate(state.free[:11]):

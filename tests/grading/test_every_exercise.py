@@ -139,7 +139,6 @@ def lose_split_and_duplicate(nb):
     nb.cells = cells
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", EXERCISES)
 def test_right_answers_in_a_mangled_notebook_get_every_point_of_the_judge(number, submission):
     result = grade(submission(change=lose_split_and_duplicate, number=number), with_nbval=False)

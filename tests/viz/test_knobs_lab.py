@@ -34,7 +34,7 @@ def lab():
 
 
 def test_the_shape_gives_the_weights_that_the_loaded_model_has(base):
-    model = CardModel(base.model.config, base.model.dtype)
+    model = CardModel(base.model.config, base.model.dtype.itemsize)
     assert model.num_bytes == base.model.num_bytes
     assert round(CardModel(MODELS["Llama-3.1-8B"]).num_parameters / 1e9, 2) == 8.03  # as on its model card
 

@@ -4,34 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from pagedlab.attention import KVPool, LayerKV, paged_attention
+from pagedlab.attention import KVPool, LayerKV
 from pagedlab.attention import for_all_layers as read_in_all_layers
 from pagedlab.attention.checks import check_values
 from pagedlab.attention.write import check_slots
 from pagedlab.attention.write import for_all_layers as write_in_all_layers
-from pagedlab.kv.block_table import BlockTable
+from pagedlab.executor.abstract import ScheduledRequest
 
-
-@dataclass
-class ScheduledRequest:
-    """A request's part of a step: tokens ``start`` to ``end`` (exclusive) of ``token_ids`` go through the model."""
-
-    request_id: str
-    token_ids: list[int]
-    start: int
-    end: int
-    table: BlockTable
+Attend = Callable[[torch.Tensor, LayerKV], torch.Tensor]
 
 
 class ModelRunner:
     """Runs the model over a ragged batch. Its buffers are made once and keep their addresses from step to step, so
     that a captured CUDA graph can read them.
+
+    attention: a learner's own, called like ``paged_attention`` in every layer; None is pagedlab's, which looks once a
+    step at what is the same in all layers. copies: how numbers get to the device; None goes by the device.
 
     Source: vLLM ``v1/worker/gpu_model_runner.py``.
     """
@@ -40,18 +33,17 @@ class ModelRunner:
         self,
         model: Any,
         kv_pool: KVPool,
-        attention: Callable[..., torch.Tensor],
+        attention: Callable[..., torch.Tensor] | None = None,
         *,
         max_num_seqs: int,
         max_num_batched_tokens: int,
         max_model_len: int,
-        copies: GPUCopies | None = None,
+        copies: Copies | None = None,
     ) -> None:
         self.model = model
         self.kv_pool = kv_pool
-        self.attention = attention
-        if copies is None and model.device.type == "cuda":
-            copies = GPUCopies(model.device)
+        self._plan_reading = read_in_all_layers if attention is None else _in_each_layer(attention)
+        copies = copies_to(model.device) if copies is None else copies
         self._copies = copies
         max_blocks = -(-max_model_len // kv_pool.block_size)
         self._token_ids = _Buffer((max_num_batched_tokens,), torch.int64, model.device, copies)
@@ -112,12 +104,7 @@ class ModelRunner:
         """What the device does: on a GPU this only starts it, and is over long before it is done."""
         places = (block_tables, seq_lens, query_start_loc)
         write = write_in_all_layers(self.kv_pool.layer(0), slot_mapping)
-        if self.attention is paged_attention:
-            read = read_in_all_layers(self.kv_pool.layer(0), *places)
-        else:  # a learner's part
-
-            def read(query: torch.Tensor, kv: LayerKV) -> torch.Tensor:
-                return self.attention(query, kv, *places)
+        read = self._plan_reading(self.kv_pool.layer(0), *places)
 
         def attend(layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
             kv = self.kv_pool.layer(layer)
@@ -126,6 +113,11 @@ class ModelRunner:
 
         hidden = self.model(token_ids, positions, attend)
         return self.model.logits(hidden[query_start_loc[1:].long() - 1])
+
+
+def _in_each_layer(attention: Callable[..., torch.Tensor]) -> Callable[..., Attend]:
+    """Plans nothing: ``attention`` is asked anew in every layer."""
+    return lambda _, *places: lambda query, layer: attention(query, layer, *places)
 
 
 def _last_one_writes(slots: np.ndarray) -> None:
@@ -139,11 +131,31 @@ def _last_one_writes(slots: np.ndarray) -> None:
     slots[~kept] = -1
 
 
-class GPUCopies:
+class Copies:
+    """Copies from the host's memory to a device that has its own, each over when its call returns.
+
+    What they read is written under ``with copies:``, so that a device that copies later can be waited for.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def host(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        """Zeros in memory from which can be copied."""
+        return torch.zeros(shape, dtype=dtype)
+
+    def copy(self, target: torch.Tensor, source: torch.Tensor) -> None:
+        target.copy_(source)
+
+
+class GPUCopies(Copies):
     """Copies from pinned memory of the host to a GPU, which makes them by itself and later.
 
-    What they read may be written again when they are over; so it is written under ``with copies:``, which waits for
-    those that were started before. (Steps that sample wait for the GPU anyway, but the chunks of a prompt do not.)
+    What they read may be written again when they are over; so ``with copies:`` waits for those that were started
+    before. (Steps that sample wait for the GPU anyway, but the chunks of a prompt do not.)
 
     Source: vLLM ``v1/worker/gpu_model_runner.py``, ``synchronize_input_prep``.
     """
@@ -158,15 +170,20 @@ class GPUCopies:
     def __exit__(self, *_: object) -> None:
         self._over.record(torch.cuda.current_stream(self._device))
 
-    @staticmethod
-    def host(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    def host(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         """Zeros in memory from which a GPU can copy by itself."""
         return torch.zeros(shape, dtype=dtype, pin_memory=True)
 
-    @staticmethod
-    def copy(target: torch.Tensor, source: torch.Tensor) -> None:
+    def copy(self, target: torch.Tensor, source: torch.Tensor) -> None:
         """Start a copy: it reads ``source`` when the GPU comes to it."""
         target.copy_(source, non_blocking=True)
+
+
+def copies_to(device: torch.device) -> Copies | None:
+    """How numbers get to ``device``; None where it works in the host's own memory."""
+    if device.type == "cpu":
+        return None
+    return GPUCopies(device) if device.type == "cuda" else Copies()
 
 
 class _Buffer:
@@ -174,7 +191,7 @@ class _Buffer:
     are the same memory."""
 
     def __init__(
-        self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, copies: GPUCopies | None
+        self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, copies: Copies | None
     ) -> None:
         self._copies = copies
         self.staging = copies.host(shape, dtype) if copies else torch.zeros(shape, dtype=dtype)

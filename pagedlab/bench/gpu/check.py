@@ -1,6 +1,6 @@
 """`pagedlab gpu-check`: what the kernels do on the GPU of this machine, in one script of under four minutes.
 
-    python -m pagedlab.bench.gpu_check [--compile-only] [--out FOLDER]      (from the repository too, nothing installed)
+    python -m pagedlab.bench.gpu.check [--compile-only] [--out FOLDER]      (from the repository too, nothing installed)
 
 It prints one table and leaves in FOLDER: `gpu-check.json` (all figures, and where they come from),
 `gpu-kernel.jsonl.gz` (a watched run of the decode kernel) and `gpu-decode.jsonl.gz` (the engine decoding a model of
@@ -14,22 +14,17 @@ device.
 
 from __future__ import annotations
 
-import datetime
-import importlib.metadata
 import importlib.util
-import json
 import os
-import platform
 import sys
 import tempfile
-import time
-import traceback
 from pathlib import Path
 
+from pagedlab.bench.gpu.report import Report, provenance
+from pagedlab.bench.machine import keep
 from pagedlab.errors import PagedlabError
 
 SECONDS = 240  # for everything
-RESERVE = 12  # no part begins with less left
 
 
 def make_kernels_importable() -> None:
@@ -37,84 +32,12 @@ def make_kernels_importable() -> None:
     `pagedlab/`.
     """
     if importlib.util.find_spec("pagedlab.kernels") is None:
-        folder = Path(__file__).resolve().parents[2] / "kernels"
+        folder = Path(__file__).resolve().parents[3] / "kernels"
         spec = importlib.util.spec_from_file_location(
             "pagedlab.kernels", folder / "__init__.py", submodule_search_locations=[str(folder)]
         )
         sys.modules["pagedlab.kernels"] = module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-
-
-class Report:
-    """Rows of the one table, printed as they come, and kept for the JSON."""
-
-    def __init__(self, seconds: float):
-        self.began = time.monotonic()
-        self.seconds = seconds
-        self.parts: dict[str, dict] = {}
-        self.failed = False
-        self.part = ""
-
-    @property
-    def left(self) -> float:
-        return self.seconds - (time.monotonic() - self.began)
-
-    def row(self, name: str, text: str, **figures) -> None:
-        print(f"{self.part:<14} {name:<34} {text}", flush=True)
-        self.parts[self.part]["rows"].append({"name": name, "text": text, **figures})
-
-    def wrong(self, name: str, text: str, **figures) -> None:
-        self.failed = True
-        self.row(name, "WRONG: " + text, **figures)
-
-    def run(self, part: str, function, *arguments) -> None:
-        """One part: skipped when the time is over, an entry when it raises."""
-        self.part = part
-        self.parts[part] = {"rows": []}
-        if self.left < RESERVE:
-            self.row("left out", f"{self.seconds:.0f} s are over")
-            return
-        start = time.monotonic()
-        try:
-            function(self, *arguments)
-        except Exception as error:  # another part may still tell something
-            self.wrong("failed", f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}",
-                       traceback=traceback.format_exc())  # fmt: skip
-        self.parts[part]["seconds"] = round(time.monotonic() - start, 2)
-
-
-def versions() -> dict[str, str | None]:
-    """What is installed, by package name; None where it is not."""
-    found = {}
-    for package in ("pagedlab", "torch", "triton", "flashinfer-python", "flash-attn", "vllm", "numpy"):
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = None
-    return found
-
-
-def provenance(device=None) -> dict:
-    """Where figures come from: date, versions, and the GPU, or that there is none."""
-    import torch
-
-    where = {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(),
-        "versions": versions(),
-        "cuda": torch.version.cuda,
-        "device": None,
-    }
-    if device is not None and device.type == "cuda":
-        properties = torch.cuda.get_device_properties(device)
-        where |= {
-            "device": properties.name,
-            "compute_capability": f"{properties.major}.{properties.minor}",
-            "sms": properties.multi_processor_count,
-            "memory_bytes": properties.total_memory,
-            "l2_bytes": getattr(properties, "L2_cache_size", None),
-        }
-    return where
 
 
 def run(compile_only: bool, out: Path) -> int:
@@ -133,7 +56,8 @@ def run(compile_only: bool, out: Path) -> int:
             file=sys.stderr,
         )
         return 2
-    from pagedlab.bench.gpu_parts import PARTS, Setting
+    from pagedlab.bench.gpu.parts import PARTS
+    from pagedlab.bench.gpu.setting import Setting
 
     device = torch.device("cuda", torch.cuda.current_device())
     where = provenance(device)
@@ -145,8 +69,8 @@ def run(compile_only: bool, out: Path) -> int:
     with torch.cuda.device(device), torch.inference_mode():
         for name, part in PARTS:
             report.run(name, part, setting)
-    write_json(out / "gpu-check.json", {"provenance": where, "parts": report.parts, "failed": report.failed,
-                                        "seconds": round(report.seconds - report.left, 1)})  # fmt: skip
+    keep({"provenance": where, "parts": report.parts, "failed": report.failed,
+          "seconds": round(report.seconds - report.left, 1)}, out / "gpu-check.json")  # fmt: skip
     print(f"{report.seconds - report.left:.0f} s; {'SOMETHING IS WRONG' if report.failed else 'no wrong result'}; "
           f"written: {', '.join(sorted(path.name for path in out.iterdir()))} in {out}")  # fmt: skip
     return 1 if report.failed else 0
@@ -171,7 +95,7 @@ def run_compile_only(out: Path) -> int:
               f"{row['registers']:>10}{row['spill_instructions']:>7}{row['shared_bytes']:>8}{row['shared_limit']:>8}"
               f"{row['loads_16_bytes']:>14}{row['tensor_core_instructions']:>13}")  # fmt: skip
         bad += row["spill_instructions"] > 0 or row["stack_bytes"] > 0 or row["shared_bytes"] > row["shared_limit"]
-    write_json(out / "gpu-compile.json", {"provenance": provenance(), "rows": rows})
+    keep({"provenance": provenance(), "rows": rows}, out / "gpu-compile.json")
     print(f"{len(rows)} rows, {bad} with spills or too much shared memory; written: gpu-compile.json in {out}. "
           "Compiled only: no GPU ran any of this.")  # fmt: skip
     return 1 if bad else 0
@@ -185,10 +109,6 @@ def make_folder(path: Path) -> None:
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         what = getattr(error, "strerror", None) or error
         raise PagedlabError(f"{path} cannot be written: {what}. Name another folder with --out.") from error
-
-
-def write_json(path: Path, data: dict) -> None:
-    path.write_text(json.dumps(data, indent=1) + "\n")
 
 
 if __name__ == "__main__":
