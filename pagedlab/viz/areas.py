@@ -17,8 +17,8 @@ class Area(NamedTuple):
     ``kind``: "flow" (blocks and texts one behind the other, in as many lines as it takes), "whole" (one piece, which a
     narrow screen has room for), "chart" (as wide as the screen), "fold" (a long strip, in several lines), "tree"
     (cards and the lines from one to the next: each under the one before it), "table" (each row on lines of its own,
-    each value behind the head of its column), "omit" (not shown there). ``plot``: of a chart and a strip, x of its left and its right end.
-    ``heads``: of a table, where the heads of its columns stand.
+    each value behind the head of its column), "omit" (not shown there). ``plot``: of a chart and a strip, x of its left
+    and its right end. ``heads``: of a table, where the heads of its columns stand.
     """
 
     box: Box

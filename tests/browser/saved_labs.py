@@ -5,12 +5,13 @@ from test_other_labs import KERNEL, PREFIX, SIDES
 from test_preemption_in_a_browser import LIVE as TWO_RUNS
 
 TO_THE_END = "\nwhile lab.forward(): pass"
-PAPER = LIVE.replace("override=12", "override=16, era='paper'").replace("max_tokens=5", "n=3, temperature=1.0, seed=1, max_tokens=5")
+PAPER = LIVE.replace("override=12", "override=16, era='paper'").replace('select="A"', "")
+PAPER = PAPER.replace("max_tokens=5", "n=3, temperature=1.0, seed=1, max_tokens=5")
 LABS = {
     "memory map": LIVE + TO_THE_END,
     "memory map, medium blocks": LIVE.replace("override=12", "override=48") + TO_THE_END,
     "memory map, small blocks": LIVE.replace("override=12", "override=400") + TO_THE_END,
-    "memory map, the paper": PAPER.replace('select="A"', "") + TO_THE_END,
+    "memory map, the paper": PAPER + TO_THE_END,
     "fragmentation": "from pagedlab.viz import fragmentation\nlab = fragmentation()\nlab.seek(lab.num_steps)",
     "prefix": PREFIX + "lab = prefix_hits(llm, 'You help. Who is it').lab" + TO_THE_END,
     "kernel": KERNEL + "lab = kernel_walk(llm)" + TO_THE_END,
@@ -19,15 +20,16 @@ LABS = {
     "knobs": "from pagedlab.viz import knobs\nlab = knobs()\nlab.run(block_size=64)",
 }  # fmt: skip
 
-# What a phone's reader would run into: text that is too small, or that leaves the screen; a page that scrolls sideways; a
-# button that cannot be reached. Words for screen readers alone do not count, and what is scrolled to in a box of its own
-# has not left.
+# What a phone's reader would run into: text that is too small, or that leaves the screen; a page that scrolls
+# sideways; a button that cannot be reached. Words for screen readers alone do not count, and what is scrolled to in a
+# box of its own has not left.
 READ = """() => {
   const found = { small: [], outside: [], buttons: [], sideways: 0, texts: 0 };
   const page = document.documentElement;
   found.sideways = page.scrollWidth - page.clientWidth;
   const leaves = (r) => r.left < -0.5 || r.right > page.clientWidth + 0.5;
-  const scrolls = (e) => e && e !== document.body && (["auto", "scroll"].includes(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
+  const scrolls = (e) => e && e !== document.body &&
+    (["auto", "scroll"].includes(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {
     const node = walk.currentNode, e = node.parentElement;
@@ -37,7 +39,8 @@ READ = """() => {
     const box = range.getBoundingClientRect();
     if (!box.width || !box.height) continue;
     found.texts++;
-    const scale = e.ownerSVGElement ? Math.abs(e.getScreenCTM().a) : 1;
+    const matrix = e.ownerSVGElement ? e.getScreenCTM() : { a: 1, b: 0 };
+    const scale = Math.hypot(matrix.a, matrix.b);
     const size = parseFloat(getComputedStyle(e).fontSize) * scale;
     if (size < 10.99) found.small.push(`${size.toFixed(1)}: ${node.textContent.slice(0, 30)}`);
     if (leaves(box) && !scrolls(e)) found.outside.push(node.textContent.slice(0, 30));

@@ -1,5 +1,5 @@
-"""The saved page of every lab as a stranger meets it: it opens where there is something to see and to do, the arrow keys step
-it, pointing predicts, and it can be read on a phone."""
+"""The saved page of every lab as a stranger meets it: it opens where there is something to see and to do, arrow keys
+step it, pointing predicts, and it can be read on a phone."""
 
 import pytest
 from saved_labs import LABS, check_readable, made

@@ -13,7 +13,7 @@ from pagedlab.viz.lab import memory_map
 
 
 def data_of(page: str) -> dict:
-    return json.loads(re.search(r'id="pictures">(.*?)</script>', page, re.S)[1])
+    return json.loads(re.search(r'class="pictures">(.*?)</script>', page, re.S)[1])
 
 
 def test_the_page_holds_every_step_for_every_request_and_fetches_nothing(tmp_path):
