@@ -25,7 +25,7 @@ help:
 	@echo "make site        run all chapters and write the course as web pages into site/ (SITE_ARGS=...)"
 	@echo "make env         set up .venv only"
 	@echo "make measure     measure everything anew and write the README's table of figures"
-	@echo "make constraints write constraints.txt from what is in .venv"
+	@echo "make constraints write constraints.txt from pyproject.toml (CONSTRAINTS_ARGS=--upgrade for newer versions)"
 	@echo "make clean       remove .venv, caches and test artifacts"
 
 env: $(STAMP)
@@ -77,8 +77,12 @@ measure: env
 		$(RUN) -m pagedlab bench $$name --out pagedlab/bench/measured/$${name%% *}.json || exit 1; done
 	$(PY) -m pagedlab.bench.table
 
+# One set for every platform and Python. Versions stay as they are: CONSTRAINTS_ARGS="--upgrade" or "--upgrade-package NAME"
+# for newer ones. Each build of torch brings its own CUDA libraries, and so they are left out.
 constraints:
-	sh tools/freeze.sh > constraints.new
+	$(PY) -m uv pip compile --quiet --universal --fork-strategy fewest --all-extras --no-annotate \
+		--custom-compile-command "make constraints" $(CONSTRAINTS_ARGS) --output-file constraints.txt pyproject.toml
+	grep -v -e '^cuda-' -e '^nvidia-' constraints.txt > constraints.new
 	mv constraints.new constraints.txt
 
 clean:

@@ -72,13 +72,13 @@ def interpreting() -> bool:
     import triton
     import triton.language as tl
 
-    asked = os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "yes", "on", "y")
+    setting = os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "yes", "on", "y")
     interpreted = not isinstance(tl.sum, triton.JITFunction)
-    if asked and not interpreted:
+    if setting and not interpreted:
         raise PagedlabError(
             f"TRITON_INTERPRET is set, but Triton was imported before that and compiles its kernels. {RESTART}"
         )
-    if interpreted and not asked:
+    if interpreted and not setting:
         raise PagedlabError(
             "Triton was imported with TRITON_INTERPRET=1, which is not set any more. Restart the kernel (or "
             "start Python again), "
@@ -90,6 +90,7 @@ def interpreting() -> bool:
 
 
 def _check_numpy(triton_version: str) -> None:
+    """pyproject.toml keeps such a pair from being installed; Colab brings its own Triton and NumPy."""
     import numpy
 
     numbers = [tuple(int(n) for n in version.split(".")[:2]) for version in (triton_version, numpy.__version__)]

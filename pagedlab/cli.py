@@ -213,7 +213,7 @@ def grade(
         help="Notebooks graded at a time; by default one for each core.")] = None,
 ) -> None:
     """Grade exercise notebooks: points for each check."""
-    from pagedlab.grading.classroom import run
+    from pagedlab.grading.command import run
 
     raise typer.Exit(run(
         paths, json_path=json, junit_path=junit, out=out, min_score=min_score, seed=seed, jobs=jobs))
@@ -268,7 +268,7 @@ def gpu_check(
         metavar="FOLDER", help="Where the figures and traces go.")] = Path("artifacts/gpu-check"),
 ) -> None:
     """Check and measure the kernels on this machine's GPU."""
-    from pagedlab.bench.gpu_check import run
+    from pagedlab.bench.gpu.check import run
 
     raise typer.Exit(run(compile_only, out))
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -39,11 +40,20 @@ def direct(project) -> dict[str, Requirement]:
 
 
 @pytest.fixture(scope="module")
-def pins(root) -> dict[str, str]:
-    """constraints.txt, as canonical name to version; every line must be an exact pin."""
+def pins(root) -> dict[str, list[Requirement]]:
+    """constraints.txt by canonical name; a name has several lines where not every Python can have the same version."""
     lines = (root / "constraints.txt").read_text().splitlines()
-    pairs = [line.split("==") for line in lines if line and not line.startswith("#")]
-    return {canonicalize_name(name): version for name, version in pairs}
+    found = {}
+    for one in map(Requirement, (line for line in lines if not line.startswith("#"))):
+        found.setdefault(canonicalize_name(one.name), []).append(one)
+    return found
+
+
+def pinned(one: Requirement) -> str:
+    """The one version that a line of constraints.txt admits."""
+    (exactly,) = one.specifier
+    assert exactly.operator == "==" and "*" not in exactly.version, one
+    return exactly.version
 
 
 def tracked_files(root: Path) -> list[Path]:
@@ -54,28 +64,45 @@ def tracked_files(root: Path) -> list[Path]:
     return [root / name for name in listed.stdout.split("\0") if name and (root / name).is_file()]
 
 
-def test_constraints_begin_with_torch_and_triton_and_name_no_local_build(pins):
-    assert list(pins)[:2] == ["torch", "triton"]
-    assert not [name for name, version in pins.items() if "+" in version]
+def test_constraints_are_exact_and_name_no_build_no_address_and_no_cuda_library(pins):
+    """torch==2.13.0 admits every build of 2.13.0, and each build brings its own CUDA libraries."""
+    assert not [one for some in pins.values() for one in some if one.url or "+" in pinned(one)]
+    assert not [name for name in pins if name.startswith(("nvidia-", "cuda-"))]
 
 
 def test_every_dependency_is_pinned_inside_its_stated_range(direct, pins):
     assert not set(direct) - set(pins), "not in constraints.txt: run `make constraints`"
-    outside = [f"{one} but {pins[name]}" for name, one in direct.items() if not one.specifier.contains(pins[name])]
+    outside = [f"{direct[name]} but {one}" for name in direct for one in pins[name]
+               if not direct[name].specifier.contains(pinned(one))]
     assert not outside
 
 
-def test_environment_yml_is_the_same_set_as_constraints(root, direct, pins):
+def test_what_dependencies_bring_along_is_pinned_too_and_so_installed(direct, pins):
+    """Followed from one distribution to the next, as they are here."""
+    wanted_here = [one for one in direct.values() if not one.marker or one.marker.evaluate()]
+    ahead, seen, wrong = list(wanted_here), set(), []
+    while ahead:
+        one = ahead.pop()
+        name = canonicalize_name(one.name)
+        if (name, *one.extras) in seen or name.startswith(("nvidia-", "cuda-")):
+            continue
+        seen.add((name, *one.extras))
+        exact = [pinned(pin) for pin in pins.get(name, []) if not pin.marker or pin.marker.evaluate()]
+        here = metadata.distribution(name)
+        if [here.version.partition("+")[0]] != exact:
+            wrong.append(f"{name}: {here.version} is here, constraints.txt says {exact}")
+        for more in map(Requirement, here.requires or []):
+            if not more.marker or any(more.marker.evaluate({"extra": extra}) for extra in ("", *one.extras)):
+                ahead.append(more)
+    assert len(seen) > 100 and not wrong, "run `make env`"
+
+
+def test_environment_yml_installs_what_make_env_does(root, project):
     environment = yaml.safe_load((root / "environment.yml").read_text())
     (pip_part,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
-    options = [entry for entry in pip_part if entry.startswith("-")]
-    assert options == ["--constraint constraints.txt", "--editable ."]
-
-    stated = {canonicalize_name(one.name): one for one in map(Requirement, (e for e in pip_part if e not in options))}
-    assert set(stated) == set(direct)
-    for name, one in stated.items():
-        assert str(one.specifier) == f"=={pins[name]}", name
-        assert one.marker == direct[name].marker, name
+    extras = ",".join(project["project"]["optional-dependencies"])
+    assert pip_part == ["--constraint constraints.txt", f"--editable .[{extras}]"]
+    assert f"-e '.[{extras}]'" in (root / "tools" / "setup_env.sh").read_text()
 
 
 def test_environment_yml_takes_a_python_that_the_project_allows(root, project):

@@ -53,17 +53,17 @@ def fork_and_say(mib: int, shares: tuple[float, ...]) -> None:
     read_end, write_end = os.pipe()
     if os.fork() == 0:
         before = _private_kib()
-        said = {}
+        private_mib = {}
         for page in range(num_pages):
             memory[page * PAGE]
-        said["it has read every page"] = (_private_kib() - before) / 1024
+        private_mib["it has read every page"] = (_private_kib() - before) / 1024
         written = 0
         for share in shares:
             while written < share * num_pages:
                 memory[written * PAGE] = 2
                 written += 1
-            said[f"it has written to {share:.0%} of the pages"] = (_private_kib() - before) / 1024
-        os.write(write_end, json.dumps(said).encode())
+            private_mib[f"it has written to {share:.0%} of the pages"] = (_private_kib() - before) / 1024
+        os.write(write_end, json.dumps(private_mib).encode())
         os._exit(0)
     os.wait()
     print(os.read(read_end, 1 << 16).decode())

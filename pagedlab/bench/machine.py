@@ -33,7 +33,7 @@ def cpu_name() -> str:
         return platform.processor() or platform.machine()
 
 
-def said(machine: dict[str, Any]) -> str:
+def machine_line(machine: dict[str, Any]) -> str:
     """One line for the head of a table."""
     return f"{machine['cpu']}, {machine['threads']} threads, torch {machine['torch']}, Python {machine['python']}"
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pagedlab.bench.machine import check_writable, keep, machine, said
+from pagedlab.bench.machine import check_writable, keep, machine, machine_line
 from pagedlab.errors import PagedlabError
 
 MB = 1_000_000
@@ -38,8 +38,8 @@ for i in range(({blocks} - 1) * 16 // (each + 16)):
     llm.add_request([(7 * i + j) % 250 for j in range(each)], SamplingParams(max_tokens=4, ignore_eos=True))
 while llm.has_unfinished_requests():
     llm.step()
-llm.kv_pool.data.add_(0)  # whatever no request came to use counts as pool all the same
-print(kilobytes("VmHWM"), llm.model.num_bytes, llm.kv_pool.num_bytes)"""
+llm.executor.kv_pool.data.add_(0)  # whatever no request came to use counts as pool all the same
+print(kilobytes("VmHWM"), llm.executor.model.num_bytes, llm.executor.kv_pool.num_bytes)"""
 STEPS = """\
 from pagedlab import LLM, SamplingParams
 llm = LLM("tiny-random", num_gpu_blocks_override=512)
@@ -84,8 +84,8 @@ def _ask(program: str) -> list[int]:
     done = subprocess.run([sys.executable, "-c", PEAK + program], capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        said = last.removeprefix("pagedlab.errors.PagedlabError: ")
-        raise PagedlabError(said if said != last else f"A process that was to be watched failed: {last}")
+        message = last.removeprefix("pagedlab.errors.PagedlabError: ")
+        raise PagedlabError(message if message != last else f"A process that was to be watched failed: {last}")
     return [int(word) for word in done.stdout.split()]
 
 
@@ -107,7 +107,7 @@ def _table(result: dict[str, Any]) -> str:
     )
     return "\n".join(
         [
-            f"Memory, {result['model']}, fp32. {said(result['machine'])}.",
+            f"Memory, {result['model']}, fp32. {machine_line(result['machine'])}.",
             f"  torch and triton, imported       {result['imports_bytes'] / MB:>8.0f} MB",
             f"  peak of the engine, less that    {taken / MB:>8.0f} MB",
             f"  weights and pool                 {(result['weights_bytes'] + result['pool_bytes']) / MB:>8.0f} MB",

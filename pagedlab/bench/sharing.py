@@ -45,7 +45,7 @@ def run(
     base = LLM(model, device=device, num_gpu_blocks_override=2)
     result = {
         "benchmark": "sharing",
-        "model": base.model.config.name,
+        "model": base.executor.model_config.name,
         "device": base.device_name,
         "n": n,
         "max_tokens": max_tokens,
@@ -92,7 +92,7 @@ def compare_eras(
         figures = sharing(engine.trace)
         rows[name] = dataclasses.asdict(figures) | {
             "prompt_tokens_recomputed": figures.prompt_tokens_computed - len(tokens),
-            "kib": figures.blocks * engine.kv_pool.bytes_per_block / 1024,
+            "kib": figures.blocks * engine.executor.kv_pool.bytes_per_block / 1024,
             "token_ids": [answer.token_ids for answer in output.outputs],
         }
     return rows
@@ -117,6 +117,6 @@ def _table(r: dict[str, Any]) -> str:
         f"The sampled answers are {'the same, token for token' if same else 'NOT THE SAME'}, in the first three rows."
     )
     for what, ranges in PAPER.items():
-        said = ", ".join(f"{low} to {high} % on {name}" for name, (low, high) in ranges.items())
-        lines.append(f"The paper saved by sharing, in {what}: {said}.")
+        ranges_text = ", ".join(f"{low} to {high} % on {name}" for name, (low, high) in ranges.items())
+        lines.append(f"The paper saved by sharing, in {what}: {ranges_text}.")
     return "\n".join(lines)

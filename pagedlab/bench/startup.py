@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pagedlab.bench.machine import check_writable, keep, machine, said
+from pagedlab.bench.machine import check_writable, keep, machine, machine_line
 from pagedlab.errors import PagedlabError
 
 FIRST_TOKEN = """\
@@ -66,8 +66,8 @@ def _wait(arguments: list[str]) -> float:
     done = subprocess.run([sys.executable, *arguments], env=os.environ, capture_output=True, text=True)
     if done.returncode and not (arguments is DOCTOR and done.returncode == 1):
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        said = last.removeprefix("pagedlab.errors.PagedlabError: ")
-        raise PagedlabError(said if said != last else f"A process that was to be timed failed: {last}")
+        message = last.removeprefix("pagedlab.errors.PagedlabError: ")
+        raise PagedlabError(message if message != last else f"A process that was to be timed failed: {last}")
     return time.perf_counter() - started
 
 
@@ -81,7 +81,7 @@ def run(*, model: str = "smollm2", rounds: int = 3, json: bool = False, out: Pat
 
 
 def _table(result: dict[str, Any]) -> str:
-    lines = [f"Start-up, seconds, medians of {result['rounds']}. {said(result['machine'])}."]
+    lines = [f"Start-up, seconds, medians of {result['rounds']}. {machine_line(result['machine'])}."]
     lines += [f"  {words:<32}{result['medians'][name]:>8.2f}" for name, words in WORDS.items()]
     ratio = result["first_token_over_import_torch"]
     return "\n".join([*lines, f"  The first token takes {ratio:.1f} times as long as importing torch alone."])

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pagedlab.bench.machine import said
+from pagedlab.bench.machine import machine_line
 from pagedlab.errors import PagedlabError
 
 MEASURED = Path(__file__).parent / "measured"
@@ -44,7 +44,7 @@ def table(found: dict[str, dict[str, Any]]) -> str:
     lines.insert(1, "|---|---|---|")
     machine = next(of["machine"] for of in found.values() if "machine" in of)
     versions = f"; transformers {found['engine']['transformers']}" if "engine" in found else ""
-    lines[:0] = [f"The real model in fp32 on a CPU ({said(machine)}{versions}):", ""]
+    lines[:0] = [f"The real model in fp32 on a CPU ({machine_line(machine)}{versions}):", ""]
     missing = ", ".join(name for name in ROWS if name not in found)
     return "\n".join([*lines, "", f"Not measured yet: {missing}."] if missing else lines)
 

@@ -76,15 +76,15 @@ def by_learner(graded: list[Graded]) -> dict[str, list[Any]]:
     """Each learner's outcomes. A second file for the same exercise is a learner of its own: nobody's is dropped."""
     learners: dict[str, list[Any]] = {}
     for one in graded:
-        name, said = one.learner, one.outcome
-        same = [other for other in learners.get(name, ()) if _exercise(other) == _exercise(said)]
-        learners.setdefault(f"{name} ({said.path})" if same else name, []).append(said)
+        name, outcome = one.learner, one.outcome
+        same = [other for other in learners.get(name, ()) if _exercise(other) == _exercise(outcome)]
+        learners.setdefault(f"{name} ({outcome.path})" if same else name, []).append(outcome)
     return dict(sorted(learners.items()))
 
 
 def table(learners: dict[str, list[Any]]) -> tuple[list[str], list[list[Any]]]:
     """(head, rows): for each exercise its points and those of its checks, then the total, and what went wrong."""
-    present = {_exercise(said) for outcomes in learners.values() for said in outcomes}
+    present = {_exercise(outcome) for outcomes in learners.values() for outcome in outcomes}
     exercises = [load_exercise(number) for number in EXERCISES if load_exercise(number).name in present]
     head = ["learner"]
     for exercise in exercises:
@@ -93,7 +93,7 @@ def table(learners: dict[str, list[Any]]) -> tuple[list[str], list[list[Any]]]:
     of = sum(part.points for exercise in exercises for part in exercise.parts if not part.missing())
     rows = []
     for learner, outcomes in learners.items():
-        results = {said.exercise: said for said in outcomes if isinstance(said, Result)}
+        results = {outcome.exercise: outcome for outcome in outcomes if isinstance(outcome, Result)}
         row: list[Any] = [learner]
         for exercise in exercises:
             result = results.get(exercise.name)
@@ -102,13 +102,13 @@ def table(learners: dict[str, list[Any]]) -> tuple[list[str], list[list[Any]]]:
             row += [earned.get(part.name, "") for part in exercise.parts]
         row += [sum(result.earned for result in results.values()), of]
         row.append(max((result.saved for result in results.values()), default=""))
-        row.append("; ".join(said.reason for said in outcomes if not isinstance(said, Result)))
+        row.append("; ".join(outcome.reason for outcome in outcomes if not isinstance(outcome, Result)))
         rows.append(row)
     return head, rows
 
 
-def _exercise(said: Any) -> str:
-    return said.exercise if isinstance(said, Result) else said.path
+def _exercise(outcome: Any) -> str:
+    return outcome.exercise if isinstance(outcome, Result) else outcome.path
 
 
 def _as_csv(head: list[str], rows: list[list[Any]]) -> str:

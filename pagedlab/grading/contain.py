@@ -79,7 +79,7 @@ class Ending:
     reason: str = ""
 
     def __str__(self) -> str:
-        said = {
+        reasons = {
             "time": "it took too long",
             "memory": "it used too much memory",
             "disk": "it filled its folder with too much, or with too many files",
@@ -87,7 +87,7 @@ class Ending:
             "stopped": "it was stopped",
         }
         if self.reason:
-            return said[self.reason]
+            return reasons[self.reason]
         if self.exit_code is None:
             return "it ended its own guard"
         if self.exit_code < 0:

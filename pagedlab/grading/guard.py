@@ -74,8 +74,8 @@ def _watch(child: int, options: dict) -> tuple[str, int | None]:
         while (reaped := _quietly(os.waitpid, -1, os.WNOHANG)) and reaped[0]:
             if reaped[0] == child:
                 return "", reaped[1]
-        told, _, _ = select.select([0], [], [], WATCH_SECONDS)
-        if told:  # the grader closed its end, or is gone
+        readable, _, _ = select.select([0], [], [], WATCH_SECONDS)
+        if readable:  # the grader closed its end, or is gone
             return "stopped", None
         if time.monotonic() > end:
             return "time", None

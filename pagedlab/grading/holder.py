@@ -109,11 +109,11 @@ class Notebook(InteractiveShell):
         if error is None:
             return None
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-        said = str(error)
+        text = str(error)
         if isinstance(error, SyntaxError):
-            lines, said = lines or [error.lineno], error.msg
+            lines, text = lines or [error.lineno], error.msg
         where = f", line {lines[0]}" if lines else ""
-        return f"{name}{where}: {type(error).__name__}: {said}"[:300]
+        return f"{name}{where}: {type(error).__name__}: {text}"[:300]
 
 
 class Holder:
@@ -165,8 +165,8 @@ def main() -> None:
     with os.fdopen(source, encoding="utf-8") as questions, os.fdopen(sink, "w", encoding="utf-8") as answers:
         for line in questions:
             message = json.loads(line)
-            said = holder.answer(message)
-            answers.write(json.dumps(said | {"number": message["number"]}) + "\n")
+            answer = holder.answer(message)
+            answers.write(json.dumps(answer | {"number": message["number"]}) + "\n")
             answers.flush()
 
 

@@ -137,8 +137,8 @@ class _Run:
         started = time.monotonic()
         seconds = min(self.seconds_left, max(part.seconds_to_load for part in self.parts.values()))
         try:
-            said = line.ask({"cell": cell.source, "name": _name(cell, i)}, seconds, "while it was run")
-            self.raised[i] = str(said.get("wrong") or "")
+            answer = line.ask({"cell": cell.source, "name": _name(cell, i)}, seconds, "while it was run")
+            self.raised[i] = str(answer.get("wrong") or "")
         except NoAnswer as error:
             self.judged.left_out[i] = str(error)
             return False

@@ -122,8 +122,8 @@ def examine(part: Part, cases: list[Any], answers: list[Any]) -> Verdict:
     """Hold every answer against every property. The verdict names the first broken property, with its smallest
     case; where that is broken because a call raised, it names the error instead."""
     if any(map(unanswered, answers)):
-        said = "there is none yet where the cell says YOUR CODE HERE"
-        return Verdict(False, "an answer", said, HOW_TO_ANSWER, answered=False)
+        found = "there is none yet where the cell says YOUR CODE HERE"
+        return Verdict(False, "an answer", found, HOW_TO_ANSWER, answered=False)
     for prop in part.properties:
         for case, answer in zip(cases, answers, strict=True):
             try:

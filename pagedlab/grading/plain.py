@@ -120,10 +120,10 @@ def failed(error: Exception) -> dict[str, Any]:
     """
     if isinstance(error, NotImplementedError):
         return {"raised": NOTHING_YET}
-    return {"raised": told(error), "error": True}
+    return {"raised": error_text(error), "error": True}
 
 
-def told(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """The error, and the last line of the learner's that it came through. What a learner's class lacks is named."""
     frames = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__)]
     theirs = [place for place in frames if not place[0].startswith((*_NOT_THEIRS, "<frozen", "<string"))]

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from pagedlab.errors import PagedlabError
+from pagedlab.grading.classroom import Graded
 from pagedlab.grading.grade import Result
-
-if TYPE_CHECKING:
-    from pagedlab.grading.classroom import Graded
 
 
 def as_text(result: Result) -> str:
@@ -37,11 +34,11 @@ def closing_lines(graded: list[Graded]) -> str:
     width = max(len(one.learner) for one in graded)
     lines = [""]
     for one in graded:
-        said = one.outcome
-        if isinstance(said, Result):
-            lines.append(f"{one.learner:{width}}  {said.exercise:24} {said.earned:3} of {said.points}")
+        outcome = one.outcome
+        if isinstance(outcome, Result):
+            lines.append(f"{one.learner:{width}}  {outcome.exercise:24} {outcome.earned:3} of {outcome.points}")
         else:
-            lines.append(f"{one.learner:{width}}  not graded: {Path(said.path).name}")
+            lines.append(f"{one.learner:{width}}  not graded: {Path(outcome.path).name}")
     count = sum(isinstance(one.outcome, Result) for one in graded)
     lines.append(f"{count} of {len(graded)} notebooks graded")
     return "\n".join(lines)
@@ -51,11 +48,11 @@ def as_json(graded: list[Graded]) -> str:
     """A list with one object for each notebook: what :class:`Result` holds, or path and reason."""
     data = []
     for one in graded:
-        said = one.outcome
+        outcome = one.outcome
         sums = {}
-        if isinstance(said, Result):
-            sums = {"points": said.points, "earned": said.earned, "points_not_run": said.points_not_run}
-        data.append({"learner": one.learner} | asdict(said) | sums)
+        if isinstance(outcome, Result):
+            sums = {"points": outcome.points, "earned": outcome.earned, "points_not_run": outcome.points_not_run}
+        data.append({"learner": one.learner} | asdict(outcome) | sums)
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -63,15 +60,15 @@ def as_junit(graded: list[Graded]) -> str:
     """A test suite for each notebook, a test case for each check; what could not be graded is an error."""
     root = ElementTree.Element("testsuites", name="pagedlab grade")
     for one in graded:
-        said = one.outcome
-        suite = ElementTree.SubElement(root, "testsuite", name=f"{one.learner}: {Path(said.path).name}")
-        if isinstance(said, Result):
-            missed = sum(bool(check.reason) for check in said.checks)
-            suite.attrib |= {"tests": str(len(said.checks)), "failures": str(missed), "errors": "0"}
-            suite.attrib |= {"time": str(said.seconds), "timestamp": said.saved}
-            for check in said.checks:
+        outcome = one.outcome
+        suite = ElementTree.SubElement(root, "testsuite", name=f"{one.learner}: {Path(outcome.path).name}")
+        if isinstance(outcome, Result):
+            missed = sum(bool(check.reason) for check in outcome.checks)
+            suite.attrib |= {"tests": str(len(outcome.checks)), "failures": str(missed), "errors": "0"}
+            suite.attrib |= {"time": str(outcome.seconds), "timestamp": outcome.saved}
+            for check in outcome.checks:
                 name = f"{check.name} {check.title} ({check.earned} of {check.points} points)"
-                case = ElementTree.SubElement(suite, "testcase", classname=said.exercise, name=name)
+                case = ElementTree.SubElement(suite, "testcase", classname=outcome.exercise, name=name)
                 if check.reason:
                     ElementTree.SubElement(case, "failure", message=check.reason)
                 if check.not_run:
@@ -79,7 +76,7 @@ def as_junit(graded: list[Graded]) -> str:
         else:
             suite.attrib |= {"tests": "1", "failures": "0", "errors": "1"}
             case = ElementTree.SubElement(suite, "testcase", classname="pagedlab grade", name="can be graded")
-            ElementTree.SubElement(case, "error", message=said.reason)
+            ElementTree.SubElement(case, "error", message=outcome.reason)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 

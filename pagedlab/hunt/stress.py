@@ -29,8 +29,8 @@ def stress(llm: Any, seed: int = 0, num_requests: int = 12) -> dict[str, list[in
             llm.add_request(tokens, SamplingParams(max_tokens=rng.randint(4, 16), ignore_eos=True, **drawn))
             left -= 1
         llm.step()
-    said: dict[str, list[int]] = {}
+    sampled: dict[str, list[int]] = {}
     for event in llm.trace.events:
         if event.kind == "token_sampled":
-            said.setdefault(event.request_id, []).append(event.token_id)
-    return said
+            sampled.setdefault(event.request_id, []).append(event.token_id)
+    return sampled

@@ -20,6 +20,6 @@ def first_wrong_word(trace: Trace, honest: Trace) -> int | None:
     return None
 
 
-def said(trace: Trace, request_id: str) -> str:
+def generated_text(trace: Trace, request_id: str) -> str:
     """What a request said, as text."""
     return "".join(e.text for e in trace.events if isinstance(e, ev.TokenSampled) and e.request_id == request_id)

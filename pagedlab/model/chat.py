@@ -126,11 +126,11 @@ class ChatEncoder:
             return self._backend.encode(_whole(text), add_special_tokens=False).ids
         if re.search(f"[{SAID}-{MEANT_END}]", "".join(texts)):
             raise PagedlabError("a message with a control token's name must not hold the characters U+FDD0 to U+FDD3")
-        said = _mapped(messages, self._marked)
+        marked_messages = _mapped(messages, self._marked)
         text = re.sub(
             f"{SAID}(?P<said>{self._names}){SAID_END}|[{SAID}{SAID_END}]|(?P<meant>{self._names})",
             lambda match: match["said"] or (_stand_in(self._control[match["meant"]]) if match["meant"] else ""),
-            self._template.render(said),
+            self._template.render(marked_messages),
         )
         backend, meant = self._without_names
         ids = backend.encode(_whole(text), add_special_tokens=False).ids

@@ -22,8 +22,8 @@ class Settings:
     def wrong(self, name: str, allowed: str) -> PagedlabError:
         if self.raw.get(name) is None:
             return PagedlabError(f"{self.where} lacks {name!r}: download the folder again")
-        said = repr(self.raw[name])[:60]
-        return PagedlabError(f"{self.where} has {said} as {name!r}, which must be {allowed}: download the folder again")
+        text = repr(self.raw[name])[:60]
+        return PagedlabError(f"{self.where} has {text} as {name!r}, which must be {allowed}: download the folder again")
 
     def value(self, name: str, default: Any = None) -> Any:
         value = self.raw.get(name)

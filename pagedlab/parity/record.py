@@ -70,9 +70,9 @@ def record_kv(
     lines = [header]
     for number in range(num_operations):
         lines.append(traffic.operation())
-        told = traffic.manager.take_events()
-        if events is not None and told:
-            events.append(vllm_side.encode_events(told, float(number)))
+        new_events = traffic.manager.take_events()
+        if events is not None and new_events:
+            events.append(vllm_side.encode_events(new_events, float(number)))
     return lines
 
 

@@ -409,8 +409,8 @@ def test_without_the_libraries_the_message_says_what_to_install(library):
         "try: pagedlab.attach.attach\n"
         "except pagedlab.attach.PagedlabError as error: print(error)"
     )
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert 'pip install "pagedlab[attach]"' in said and library in said
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert 'pip install "pagedlab[attach]"' in output and library in output
 
 
 def test_the_recorded_events_are_of_every_kind():

@@ -83,11 +83,11 @@ def markdown(chapter: Path) -> str:
 
 def test_chapter_01_rounds_the_losses_of_its_table(measured):
     lost = [round(100 - measured["ShareGPT"]["rows"][kind]["percent"]["token"]) for kind in BUDDY]
-    said = re.search(
+    match = re.search(
         r"holds no token is (\d+) % with the maximum reserved, (\d+) % with the power of two, (\d+) % with the oracle",
         markdown(CHAPTER),
     )
-    assert said and [int(number) for number in said.groups()] == lost
+    assert match and [int(number) for number in match.groups()] == lost
 
 
 def test_chapter_04_has_the_papers_own_ratio():

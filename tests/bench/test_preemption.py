@@ -12,9 +12,9 @@ from pagedlab.bench.preemption import (
     measure_recompute_cost,
     measure_swap_cost,
     overload,
+    price_text,
     run_out,
     separated,
-    told,
     work_done,
 )
 from pagedlab.engine import LLM, Scheduler
@@ -29,11 +29,11 @@ def tiny():
 
 
 def answers(llm):
-    said = {}
+    sampled = {}
     for e in llm.trace.events:
         if e.kind == "token_sampled":
-            said.setdefault(e.request_id, []).append(e.token_id)
-    return said
+            sampled.setdefault(e.request_id, []).append(e.token_id)
+    return sampled
 
 
 def test_both_eras_get_the_same_requests_and_as_many_blocks_to_hand_out(tiny):
@@ -113,14 +113,14 @@ def test_a_price_that_the_times_do_not_tell_is_called_not_separable(tiny, monkey
     monkeypatch.setattr(preemption, "_swap_seconds", lambda *_: next(times))
     swap = measure_swap_cost(tiny)
     assert swap.bytes_per_second == math.inf and separated(swap.bytes_per_second) is None
-    assert told(swap.bytes_per_second, ".1f", "GB/s", 1e-9) == "not separable"
+    assert price_text(swap.bytes_per_second, ".1f", "GB/s", 1e-9) == "not separable"
     assert 0 < swap.seconds(100, 4) < math.inf
     times = iter([0.3, 0.2, 0.1])
     monkeypatch.setattr(preemption, "_prefill_seconds", lambda *_: next(times))
     recompute = measure_recompute_cost(tiny)
-    assert told(recompute.tokens_per_second, ",.0f", "tokens/s") == "not separable"
-    assert told(recompute.seconds_per_pair, ".1f", "ns", 1e9) == "not separable"
-    assert told(recompute.seconds_per_step, ".0f", "ms", 1e3).endswith(" ms")
+    assert price_text(recompute.tokens_per_second, ",.0f", "tokens/s") == "not separable"
+    assert price_text(recompute.seconds_per_pair, ".1f", "ns", 1e9) == "not separable"
+    assert price_text(recompute.seconds_per_step, ".0f", "ms", 1e3).endswith(" ms")
 
 
 def test_the_benchmark_prints_not_separable_and_keeps_valid_json(monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """`pagedlab doctor`: the course runs (0) or not (1), and each thing that is not right comes with what to do."""
 
 import shutil
+import sys
 from importlib import metadata
 
 import pytest
@@ -29,7 +30,10 @@ def test_here_the_course_can_run(run):
     assert done.status == 0, done.out
     assert "The course can run here." in done.out
     assert line(done.out, "torch")[1].startswith(torch.__version__.split("+")[0])
-    assert line(done.out, "Triton") == ["ok", metadata.version("triton")]
+    if sys.platform == "linux":
+        assert line(done.out, "Triton") == ["ok", metadata.version("triton")]
+    else:
+        assert line(done.out, "Triton")[0] == "note"
     if not torch.cuda.is_available():
         assert "no CUDA device: the CPU is used" in line(done.out, "device")[1]
 

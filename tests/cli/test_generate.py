@@ -34,9 +34,9 @@ def test_a_terminal_gets_the_same_text_piece_by_piece(run, run_in_terminal):
 def test_a_terminal_is_not_steered_by_what_the_model_says(run, run_in_terminal):
     for options in ((), ("--n", "2")):
         argv = ("generate", "some words", *TINY[:4], "--max-tokens", "200", "--temperature", "1.5", *options)
-        said = run(*argv).out
-        assert [char for char in said if ord(char) < 32 and char not in "\n\t"]
-        assert run_in_terminal(*argv).out == printable_lines(said)
+        output = run(*argv).out
+        assert [char for char in output if ord(char) < 32 and char not in "\n\t"]
+        assert run_in_terminal(*argv).out == printable_lines(output)
 
 
 def test_options_reach_the_engine(run, llm):

@@ -63,12 +63,12 @@ def test_a_wrong_answer_prints_one_line_and_raises_with_a_small_case(capsys):
 
 
 def test_hints_get_warmer_when_the_same_property_fails_again():
-    said = []
+    hints = []
     for _ in range(3):
         with pytest.raises(CheckFailed) as error:
             check("03.1", OffByOne)
-        said.append(next(line for line in str(error.value).splitlines() if line.startswith("Hint")))
-    assert said[0] != said[1] == said[2]
+        hints.append(next(line for line in str(error.value).splitlines() if line.startswith("Hint")))
+    assert hints[0] != hints[1] == hints[2]
 
 
 def test_an_exercise_that_nobody_has_touched_says_so():
@@ -213,11 +213,11 @@ def test_the_report_adds_up_what_this_kernel_has_seen(capsys):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_story_is_a_puzzle_the_neighbour_takes_a_block_that_z_might_have_counted_on(seed):
-    told, happened = puzzle(seed), facts(seed)
-    rest = told.free_queue[len(happened.table_after_prefill):]
-    asked = [block for block in happened.new_blocks if block is not None]
-    assert asked and asked[0] != rest[0]
-    assert sum(happened.tokens_in_block) == told.num_prompt_tokens
+    question, happened = puzzle(seed), facts(seed)
+    rest = question.free_queue[len(happened.table_after_prefill):]
+    taken = [block for block in happened.new_blocks if block is not None]
+    assert taken and taken[0] != rest[0]
+    assert sum(happened.tokens_in_block) == question.num_prompt_tokens
 
 
 def test_the_story_runs_on_a_learners_block_table():
@@ -284,11 +284,11 @@ def explanation(name, *objects):
 
 
 def test_code_that_raises_is_told_the_error_the_call_and_its_line_and_no_promise_is_blamed():
-    said = explanation("03.2", reaches_too_far)
+    message = explanation("03.2", reaches_too_far)
     line = reaches_too_far.__code__.co_firstlineno + 1
-    assert said.startswith("Expected: no call of your code ends in an error.")
-    assert "slot_mapping([" in said and "4, 2, 6) gave the error IndexError: list index out of range" in said
-    assert f"(line {line} of your cell: return [block_ids[position]" in said and "traceback" in said
+    assert message.startswith("Expected: no call of your code ends in an error.")
+    assert "slot_mapping([" in message and "4, 2, 6) gave the error IndexError: list index out of range" in message
+    assert f"(line {line} of your cell: return [block_ids[position]" in message and "traceback" in message
 
 
 def test_a_missing_name_inside_a_learners_own_method_is_an_error_of_theirs():
@@ -306,9 +306,9 @@ LACKING = {
 
 @pytest.mark.parametrize("name", LACKING)
 def test_a_class_that_lacks_a_method_is_told_which(name):
-    said = explanation(name, Halfway)
-    assert said.startswith("Expected: the class has what the check asks it for.")
-    assert f"your class Halfway lacks `{LACKING[name]}`" in said and "indented" in said
+    message = explanation(name, Halfway)
+    assert message.startswith("Expected: the class has what the check asks it for.")
+    assert f"your class Halfway lacks `{LACKING[name]}`" in message and "indented" in message
 
 
 def test_where_an_error_is_asked_for_the_promise_about_it_is_blamed():
@@ -318,8 +318,8 @@ def test_where_an_error_is_asked_for_the_promise_about_it_is_blamed():
                 raise KeyError(position)
             return super().locate(position)
 
-    said = explanation("03.1", Wrong)
-    assert said.startswith("Expected: a position outside the table raises IndexError.") and "KeyError: " in said
+    message = explanation("03.1", Wrong)
+    assert message.startswith("Expected: a position outside the table raises IndexError.") and "KeyError: " in message
 
 
 def test_a_cell_that_gives_nothing_back_is_told_what_is_wanted():

@@ -14,7 +14,8 @@ from submissions import ROOT
 
 from pagedlab.errors import PagedlabError
 from pagedlab.grading import classroom, confine, judge
-from pagedlab.grading.classroom import Graded, Refused, find, grade_all, run
+from pagedlab.grading.classroom import Graded, Refused, find, grade_all
+from pagedlab.grading.command import run
 from pagedlab.grading.contain import Limits
 from pagedlab.grading.grade import CheckResult, Result, grade
 from pagedlab.grading.watch import Watch

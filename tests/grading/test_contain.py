@@ -109,8 +109,8 @@ def test_what_lies_beside_the_package_stays_unread_where_its_folder_is_on_the_pa
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     act = f"print(len(open({str(ROOT / 'README.md')!r}).read()) > 99)\nopen({str(ROOT / place)!r})"
     assert run(act, tmp_path).exit_code == 1
-    said = (tmp_path / "log").read_text()
-    assert "True\n" in said and "PermissionError" in said
+    log = (tmp_path / "log").read_text()
+    assert "True\n" in log and "PermissionError" in log
 
 
 def test_where_a_system_cannot_confine_programs_run_all_the_same(tmp_path):

@@ -28,8 +28,8 @@ def test_the_reference_of_part_1_agrees_with_the_courses_cards():
                 b = plan.budget
                 sizes = (b.card, plan.free_at_start, utilization, b.weights, b.activations, b.other, b.bytes_per_block)
                 names = ("card", "free", "utilization", "weights", "activations", "other", "block")
-                told = b.num_blocks if plan.outcome == "fits" else plan.outcome
-                assert right(dict(zip(names, sizes, strict=True))) == told
+                blocks = b.num_blocks if plan.outcome == "fits" else plan.outcome
+                assert right(dict(zip(names, sizes, strict=True))) == blocks
 
 
 @pytest.mark.parametrize("seed", range(5))

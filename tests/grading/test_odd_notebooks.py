@@ -8,7 +8,7 @@ import pytest
 from submissions import ROOT
 
 from pagedlab.errors import PagedlabError
-from pagedlab.grading.classroom import run
+from pagedlab.grading.command import run
 from pagedlab.grading.grade import grade
 from pagedlab.grading.notebook import read_cells, read_reference, seed_of
 from pagedlab.grading.restore import restore

@@ -38,6 +38,6 @@ def test_no_call_of_a_record_names_a_request_and_a_block_or_whose_method_it_is()
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_letters_of_the_puzzle_say_nothing_of_the_order(seed):
-    told = list(puzzle(seed).calls.values())
-    assert told == sorted(told) and puzzle(seed) == facts(seed).puzzle
-    assert [told["abcdefghijklmnopqrstuvwxyz".index(x)] for x in facts(seed).order] != told
+    texts = list(puzzle(seed).calls.values())
+    assert texts == sorted(texts) and puzzle(seed) == facts(seed).puzzle
+    assert [texts["abcdefghijklmnopqrstuvwxyz".index(x)] for x in facts(seed).order] != texts

@@ -31,7 +31,7 @@ def texts(llm):
 def test_the_places_of_02_lie_behind_the_first_block_and_inside_one(seed):
     truth = facts02(seed)
     name, position = truth.value_of
-    assert truth.puzzle.asked[0] > 4 and truth.puzzle.asked[0] % 4
+    assert truth.puzzle.wanted_key[0] > 4 and truth.puzzle.wanted_key[0] % 4
     assert 4 < position < truth.puzzle.num_tokens[name] and position % 4
 
 
@@ -95,11 +95,11 @@ def test_06_runs_on_a_learners_allocator_fork_and_append_slot():
 @pytest.mark.parametrize("seed", range(8))
 def test_in_07_something_is_found_and_something_forgotten_and_no_block_is_both(seed):
     truth = facts07(seed)
-    told = truth.puzzle
-    assert len(truth.hits) == told.num_shared // 4 >= 2
+    question = truth.puzzle
+    assert len(truth.hits) == question.num_shared // 4 >= 2
     assert truth.forgotten and truth.new_blocks[-1] == truth.forgotten[-1]
-    assert set(truth.hits + truth.new_blocks) <= set(told.free) and not set(truth.hits) & set(truth.new_blocks)
-    assert len(truth.hits + truth.new_blocks) == -(-told.num_prompt_tokens // 4)
+    assert set(truth.hits + truth.new_blocks) <= set(question.free) and not set(truth.hits) & set(truth.new_blocks)
+    assert len(truth.hits + truth.new_blocks) == -(-question.num_prompt_tokens // 4)
 
 
 def test_07_runs_on_a_learners_pool():

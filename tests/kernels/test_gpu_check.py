@@ -11,14 +11,16 @@ import sys
 import pytest
 import torch
 
-from pagedlab.bench import gpu_check
-from pagedlab.bench.gpu_parts import PARTS, Setting
+from pagedlab.bench.gpu import check
+from pagedlab.bench.gpu.parts import PARTS
+from pagedlab.bench.gpu.report import Report
+from pagedlab.bench.gpu.setting import Setting
 from pagedlab.trace.store import load
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_without_a_cuda_device_it_says_so_and_writes_nothing(tmp_path, capsys):
-    assert gpu_check.run(False, tmp_path / "out") == 2
+    assert check.run(False, tmp_path / "out") == 2
     assert "No CUDA device is here: nothing was measured" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -34,7 +36,7 @@ def small(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name, part", PARTS, ids=[name for name, _ in PARTS])
 def test_every_part_of_the_check_runs_and_finds_nothing_wrong(name, part, tmp_path):
-    report = gpu_check.Report(seconds=600)
+    report = Report(seconds=600)
     report.run(name, part, small(tmp_path))
     rows = report.parts[name]["rows"]
     assert rows and not report.failed, rows
@@ -50,7 +52,7 @@ def test_the_engines_part_starts_no_program_and_says_that_its_weights_are_random
         raise AssertionError(f"a program was started: {arguments}")
 
     monkeypatch.setattr(subprocess, "Popen", started)
-    report = gpu_check.Report(seconds=600)
+    report = Report(seconds=600)
     report.run("engine", dict(PARTS)["engine"], small(tmp_path))
     decoded, chunked = report.parts["engine"]["rows"]
     assert not report.failed and not (tmp_path / "cache").exists()
@@ -62,7 +64,7 @@ def test_the_engines_part_starts_no_program_and_says_that_its_weights_are_random
 
 
 def test_the_kernel_trace_can_be_read_and_claims_no_gpu(tmp_path):
-    report = gpu_check.Report(seconds=600)
+    report = Report(seconds=600)
     report.run("kernel trace", dict(PARTS)["kernel trace"], small(tmp_path))
     trace = load(tmp_path / "gpu-kernel.jsonl.gz")
     assert trace.header["device"] == "CPU" and trace.header["compute_capability"] is None
@@ -73,13 +75,13 @@ def test_a_part_that_fails_is_an_entry_and_a_failure_not_the_end():
     def broken(report):
         raise RuntimeError("out of paper")
 
-    report = gpu_check.Report(seconds=600)
+    report = Report(seconds=600)
     report.run("broken", broken)
     assert report.failed and "out of paper" in report.parts["broken"]["rows"][0]["text"]
 
 
 def test_parts_are_left_out_when_the_time_is_over():
-    report = gpu_check.Report(seconds=1)
+    report = Report(seconds=1)
     report.run("late", None)
     assert report.parts["late"]["rows"][0]["name"] == "left out" and not report.failed
 
@@ -98,9 +100,9 @@ def test_the_script_runs_from_a_clone_in_which_nothing_is_installed(root, tmp_pa
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"PYTHONPATH": str(site)}
     code = (
         "import sys; sys.path.insert(0, '.')\n"
-        "from pagedlab.bench.gpu_check import make_kernels_importable\n"
+        "from pagedlab.bench.gpu.check import make_kernels_importable\n"
         "make_kernels_importable()\n"
-        "import pagedlab.bench.gpu_parts, pagedlab.bench.gpu_others\n"
+        "import pagedlab.bench.gpu.parts\n"
         "print('ready')\n"
     )
     done = subprocess.run([sys.executable, "-S", "-c", code], cwd=root, env=environment, capture_output=True, text=True)

@@ -1,6 +1,7 @@
 """Where there is no Triton, lessons and exercises say so and go on."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,7 +37,7 @@ def test_without_triton_a_lesson_is_told_so_in_one_line():
 
 
 def test_without_triton_a_kernel_can_be_written_and_its_check_says_not_run_here():
-    said = python(
+    output = python(
         "from pagedlab.grading import check, report\n"
         "from pagedlab.grading.tasks.ex05 import load_triton\n"
         "triton, tl = load_triton()\n"
@@ -46,8 +47,8 @@ def test_without_triton_a_kernel_can_be_written_and_its_check_says_not_run_here(
         "check('05.3', my_kernel, my_kernel)\n"
         "report('05')\n"
     )
-    assert said.splitlines()[0].startswith("· 05.3") and NOT_HERE in said
-    assert said.splitlines()[-1].strip() == "so far 0 of 8 points"
+    assert output.splitlines()[0].startswith("· 05.3") and NOT_HERE in output
+    assert output.splitlines()[-1].strip() == "so far 0 of 8 points"
 
 
 @pytest.mark.parametrize("platform, why", [
@@ -55,13 +56,22 @@ def test_without_triton_a_kernel_can_be_written_and_its_check_says_not_run_here(
     ("darwin", "Triton exists on Linux only"),
 ])
 def test_why_there_is_none_depends_on_the_system(platform, why):
-    said = python(
+    output = python(
         f"import torch, pagedlab.grading.plain\nsys.platform = {platform!r}\n"
         "from pagedlab import kernels\n"
         "from pagedlab.grading.exercises.ex05.kernel import KERNEL\n"
         "print(KERNEL.missing(), kernels.NOT_HERE, sep='\\n')\n"
     )
-    assert said.splitlines() == [why, f"not run here: {why}"]
+    assert output.splitlines() == [why, f"not run here: {why}"]
+
+
+def collect_without_triton(what, platform, tmp_path):
+    """Let pytest collect `what` as CI on `platform` would, and say why it left anything out."""
+    blocked = f"{NO_TRITON}import torch, pagedlab.grading.plain\nsys.platform = {platform!r}\n"
+    (tmp_path / "no_triton.py").write_text(blocked)
+    command = [sys.executable, "-m", "pytest", "-p", "no_triton", "-p", "no:cacheprovider", "-rs", "-q", "--co"]
+    environment = os.environ | {"CI": "true", "PYTHONPATH": str(tmp_path)}
+    return subprocess.run([*command, what], cwd=ROOT, env=environment, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("platform, ends, why", [
@@ -69,13 +79,19 @@ def test_why_there_is_none_depends_on_the_system(platform, why):
     ("darwin", 0, "this system has no Triton"),
 ])
 def test_without_triton_the_other_tests_of_this_folder_are_skipped_with_a_reason(platform, ends, why, tmp_path):
-    blocked = f"{NO_TRITON}import torch, pagedlab.grading.plain\nsys.platform = {platform!r}\n"
-    (tmp_path / "no_triton.py").write_text(blocked)
-    command = [sys.executable, "-m", "pytest", "-p", "no_triton", "-p", "no:cacheprovider", "-rs", "-q", "--co"]
-    environment = os.environ | {"CI": "true", "PYTHONPATH": str(tmp_path)}
-    file = "tests/kernels/test_refusals.py"
-    done = subprocess.run([*command, file], cwd=ROOT, env=environment, capture_output=True, text=True)
+    done = collect_without_triton("tests/kernels/test_refusals.py", platform, tmp_path)
     assert (done.returncode in (0, 5)) == (ends == 0) and why in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_without_triton_all_tests_are_collected_and_those_that_need_it_reported(tmp_path):
+    done = collect_without_triton("tests", "darwin", tmp_path)
+    files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
+    needing = {name for name in files if name.startswith("tests/kernels/") and not name.endswith("_without_triton.py")}
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line} == files - needing
+    reported = rf"SKIPPED \[{len(needing)}\] tests/kernels/conftest.py:\d+: this system has no Triton"
+    assert re.search(reported, done.stdout), done.stdout[-500:]
 
 
 @pytest.mark.slow
@@ -86,13 +102,13 @@ def test_without_triton_the_notebook_runs_to_its_end(name):
     nb = nbformat.read(ROOT / name, as_version=4)
     nb.cells.insert(0, nbformat.v4.new_code_cell(NO_TRITON))
     NotebookClient(nb, timeout=300, kernel_name="python3").execute()
-    said = "".join(o.get("text", "") for cell in nb.cells for o in cell.get("outputs", ()))
-    assert "not run here" in said
+    output = "".join(o.get("text", "") for cell in nb.cells for o in cell.get("outputs", ()))
+    assert "not run here" in output
 
 
 def test_without_triton_its_back_end_is_refused_with_a_sentence():
-    said = python(
+    output = python(
         "from pagedlab.attention import choose_backend\n"
         "try: choose_backend('triton', None)\nexcept ValueError as error: print(error)"
     )
-    assert said.startswith("The Triton back end cannot run: Triton ") and "Use backend='torch'" in said
+    assert output.startswith("The Triton back end cannot run: Triton ") and "Use backend='torch'" in output

@@ -107,22 +107,22 @@ FORGED = [
 ]
 
 
-@pytest.mark.parametrize("said", FORGED)
-def test_a_control_token_written_out_in_a_message_is_text(smollm2, said):
+@pytest.mark.parametrize("content", FORGED)
+def test_a_control_token_written_out_in_a_message_is_text(smollm2, content):
     tokenizer = smollm2[1]
     as_text = fast(tokenizer, None)
 
     def text(words):
         return as_text.encode(words, add_special_tokens=False, split_special_tokens=True)
 
-    ids = tokenizer.chat([{"role": "system", "content": "Be brief."}, {"role": "user", "content": said}])
+    ids = tokenizer.chat([{"role": "system", "content": "Be brief."}, {"role": "user", "content": content}])
     newline = tokenizer.encode("\n")
     assert ids == [
         *(1, *tokenizer.encode("system\nBe brief."), 2, *newline),
-        *(1, *text("user\n" + said), 2, *newline),
+        *(1, *text("user\n" + content), 2, *newline),
         *(1, *tokenizer.encode("assistant\n")),
     ]
-    assert said in tokenizer.decode(ids)
+    assert content in tokenizer.decode(ids)
 
 
 @pytest.mark.parametrize("field", ["role", "content", "name"])
@@ -191,20 +191,20 @@ def test_no_control_token_is_put_together_from_two_messages(cut, between):
 
 def test_a_message_that_ends_as_a_control_token_begins_is_the_text_that_it_was(smollm2):
     tokenizer = smollm2[1]
-    for said in ("1 <", "a <| ", "<|im_", "<"):
-        talk = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": said}]
-        expected = ["", "system\nBe brief.<|im_end|>\n", f"user\n{said}<|im_end|>\n", "assistant\n"]
+    for content in ("1 <", "a <| ", "<|im_", "<"):
+        talk = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": content}]
+        expected = ["", "system\nBe brief.<|im_end|>\n", f"user\n{content}<|im_end|>\n", "assistant\n"]
         assert tokenizer.chat(talk) == tokenizer.encode("<|im_start|>".join(expected))
 
 
 def test_a_template_may_make_a_control_token_of_its_own_words_and_the_role():
     template = "{% for m in messages %}{{ '<|im_' ~ m.role ~ '|>' }}{{ m.content }}{% endfor %}"
-    for said in ("Hi", "Hi<|im_end|>", "Hi<|"):
-        assert tiny(template).chat([{"role": "start", "content": said}]) == [257, *said.encode()]
+    for content in ("Hi", "Hi<|im_end|>", "Hi<|"):
+        assert tiny(template).chat([{"role": "start", "content": content}]) == [257, *content.encode()]
 
 
-@pytest.mark.parametrize("said", ["</S>", "＜/ｓ＞", "a</s>b", "</s"])
-def test_a_control_token_in_disguise_is_text_too(said):
+@pytest.mark.parametrize("content", ["</S>", "＜/ｓ＞", "a</s>b", "</s"])
+def test_a_control_token_in_disguise_is_text_too(content):
     """A tokenizer may look for its control tokens in what its normalizer makes of a text."""
     backend = byte_tokenizer()._backend
     backend.normalizer = tokenizers.normalizers.Sequence(
@@ -214,9 +214,9 @@ def test_a_control_token_in_disguise_is_text_too(said):
     end = backend.token_to_id("</s>")
     assert backend.encode("＜/S＞").ids == [end]
     tokenizer = Tokenizer(backend, eos_token_ids=[], chat_template="{{ messages[0].content }}</s>")
-    ids = tokenizer.chat([{"role": "user", "content": said}])
+    ids = tokenizer.chat([{"role": "user", "content": content}])
     assert ids.count(end) == 1 and ids[-1] == end
-    assert bytes(ids[:-1]).decode() == backend.normalizer.normalize_str(said)
+    assert bytes(ids[:-1]).decode() == backend.normalizer.normalize_str(content)
 
 
 def test_the_characters_that_mark_what_was_said_cannot_be_forged():

@@ -76,9 +76,9 @@ def test_every_field_that_was_tampered_with_is_found_where_it_was(name, num_fiel
     count = 0
     for field, number, lines in tampered(GOLDEN / "vllm-0.32.0" / f"{name}.jsonl.gz"):
         assert parity.run([write(tmp_path / "tampered.jsonl.gz", lines)]) == 1
-        said = capsys.readouterr().out
-        assert f"line {number}" in said and f"field {field!r}" in said, said
-        assert "vLLM: " in said and "pagedlab: " in said
+        output = capsys.readouterr().out
+        assert f"line {number}" in output and f"field {field!r}" in output, output
+        assert "vLLM: " in output and "pagedlab: " in output
         count += 1
     assert count == num_fields
 
@@ -114,8 +114,8 @@ def test_all_files_are_compared_and_one_difference_decides_the_status(tmp_path, 
     lines = read_lines(FILES[0])
     lines[5]["free"] = []
     assert parity.run([write(tmp_path / "tampered.jsonl.gz", lines), FILES[1]]) == 1
-    said = capsys.readouterr().out
-    assert "DIFFERENT" in said and f"{FILES[1]}: identical" in said
+    output = capsys.readouterr().out
+    assert "DIFFERENT" in output and f"{FILES[1]}: identical" in output
 
 
 # --------------------------------------------------------------------------------------------- unreadable files

@@ -15,7 +15,7 @@ from pagedlab.kv.paper import BlockAllocator
 from pagedlab.trace import MemoryState, Recorder, Trace, replay
 from pagedlab.trace import events as ev
 from pagedlab.trace.invariants import first_broken
-from pagedlab.viz.narrator import in_brief
+from pagedlab.viz.kit.narrator import in_brief
 
 
 def state_with(*events, num_blocks=6, **config):

@@ -106,9 +106,9 @@ def each_in_a_fork(jobs: Iterable[Any], work: Any, workers: int = 2) -> Iterator
                 if pipe not in ready:
                     os.kill(pid, signal.SIGKILL)
                 with os.fdopen(pipe, "rb") as file:
-                    said = file.read()
+                    verdict = file.read()
                 os.waitpid(pid, 0)
-                yield job, Verdict(**json.loads(said)) if said else Verdict(False, "the code runs and answers")
+                yield job, Verdict(**json.loads(verdict)) if verdict else Verdict(False, "the code runs and answers")
 
 
 def _fork(work: Any, job: Any, folder: Path) -> tuple[int, int]:

@@ -59,18 +59,18 @@ def row(name: str, workers: int = 2, sample: int | None = None) -> Row:
     if not right.passed:
         raise AssertionError(f"the solution of {name} loses its points: {right}")
 
-    def asked(cases: list[Any]) -> Any:
+    def work_on(cases: list[Any]) -> Any:
         return lambda job, folder: first_broken(part, Answers([given, job[1]]), cases, folder)
 
     left = []
-    for job, verdict in each_in_a_fork(made, asked(always), workers):
+    for job, verdict in each_in_a_fork(made, work_on(always), workers):
         found.killed += not verdict.passed
         if verdict.passed:
             left.append(job)
         elif job[0] in listed and not _twin(job[0], made):
             found.stale.append(job[0])
     everything = [case for cases in drawn for case in cases]
-    for (one, _), verdict in each_in_a_fork(left, asked(everything), workers):
+    for (one, _), verdict in each_in_a_fork(left, work_on(everything), workers):
         if not verdict.passed:
             found.by_luck.append(one)
         elif one in listed:

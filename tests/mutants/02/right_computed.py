@@ -32,7 +32,7 @@ def byte_offset(strides, element_size, layer, k_or_v, block, offset, head):
 
 # part 02.3
 moment = puzzle(SEED)
-position, layer, head = moment.asked
+position, layer, head = moment.wanted_key
 entry, rest = divmod(position, 4)
 key_begins = 4 * walk(moment.strides, [layer, 0, moment.tables["A"][entry], rest, head])
 numbers = moment.given_byte // 4 - moment.given_layer * moment.strides[0] - moment.strides[1]

@@ -54,7 +54,7 @@ def right(case: dict) -> list[int]:
     return [token, needed - token, held - needed, sum(holes) * lost, sum(holes) * (not lost)]
 
 
-def _told(case: dict) -> str:
+def _call(case: dict) -> str:
     return f"account({[tuple(region) for region in case['regions']]}, {case['holes']}, {case['needs']})"
 
 
@@ -62,13 +62,13 @@ def _shape(case: dict, answer: dict) -> str | None:
     given = answer["account"]
     if is_ints(given) and len(given) == 5:
         return None
-    return f"{_told(case)} gave {show(given)}; expected five whole numbers in a list"
+    return f"{_call(case)} gave {show(given)}; expected five whole numbers in a list"
 
 
 def _kept(case: dict, answer: dict) -> str | None:
     if same(answer["after"], [case["regions"], case["holes"]]):
         return None
-    return f"after {_told(case)} regions and holes are {show(answer['after'])}"
+    return f"after {_call(case)} regions and holes are {show(answer['after'])}"
 
 
 def _entry(which: int, where: Any = lambda case: "") -> Any:
@@ -78,7 +78,7 @@ def _entry(which: int, where: Any = lambda case: "") -> Any:
         given, expected, why = answer["account"][which], right(case)[which], where(case)
         if why is None or same(given, expected):
             return None
-        return f"for {_told(case)} {NAMES[which]} is {given}; expected {expected}{why and ', for ' + why}"
+        return f"for {_call(case)} {NAMES[which]} is {given}; expected {expected}{why and ', for ' + why}"
 
     return broken
 

@@ -20,9 +20,9 @@ class Facts:
 @lru_cache(maxsize=64)
 def facts(seed: int) -> Facts:
     """One step more of the story."""
-    told, serving = puzzle(seed), story(seed)
+    question, serving = puzzle(seed), story(seed)
     after = serving.step().account
     regions = serving.memory.regions
     # Who came in samples one token at least, so all but one-token answers, which there are none of, are still there.
-    starts = [regions[name][0] if name in regions else None for name, *_ in told.waiting]
-    return Facts(told, starts, [after.token, after.reserved, after.internal, after.external, after.free])
+    starts = [regions[name][0] if name in regions else None for name, *_ in question.waiting]
+    return Facts(question, starts, [after.token, after.reserved, after.internal, after.external, after.free])

@@ -25,10 +25,10 @@ def _of(wrong: Any) -> Any:
 
 
 def _shape(starts: Any, account: Any, truth: Facts) -> str | None:
-    told = f"starts is {show(starts)} and account_after is {show(account)}"
+    answer_text = f"starts is {show(starts)} and account_after is {show(account)}"
     if type(starts) is not list or not all(one is None or is_int(one) for one in starts):
-        return told
-    return None if len(starts) == 3 and is_ints(account) and len(account) == 5 else told
+        return answer_text
+    return None if len(starts) == 3 and is_ints(account) and len(account) == 5 else answer_text
 
 
 def _in_turn(starts: list, account: list[int], truth: Facts) -> str | None:

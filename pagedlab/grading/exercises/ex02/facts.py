@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import torch
 
-from pagedlab.grading.tasks.ex02.story import Puzzle, pool_asked_about, puzzle, story, written
+from pagedlab.grading.tasks.ex02.story import Puzzle, puzzle, smollm2_pool, story, written
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,13 @@ class Facts:
 @lru_cache(maxsize=64)
 def facts(seed: int) -> Facts:
     """The places come from the trace of the small random model's run, the bytes from a pool of SmolLM2's size."""
-    told, places, pool = puzzle(seed), written(story(seed)), pool_asked_about()
+    question, places, pool = puzzle(seed), written(story(seed)), smollm2_pool()
 
     def byte_of(view: torch.Tensor) -> int:
         return view.data_ptr() - pool.data.data_ptr()
 
-    position, layer, head = told.asked
+    position, layer, head = question.wanted_key
     key_begins = byte_of(pool.layer(layer).key[(*places["A", position], head)])
-    values = pool.layer(told.given_layer).value
-    begins = {byte_of(values[(*place, 0)]): whose for whose, place in places.items() if whose[0] in told.tables}
-    return Facts(told, key_begins, begins[told.given_byte])
+    values = pool.layer(question.given_layer).value
+    begins = {byte_of(values[(*place, 0)]): whose for whose, place in places.items() if whose[0] in question.tables}
+    return Facts(question, key_begins, begins[question.given_byte])

@@ -37,8 +37,8 @@ def _drawn(rng: random.Random) -> list[dict]:
         lengths = rng.sample([count, count + 1, count + 2], 3)
         blocks = rng.sample(range(60), sum(lengths) + 1)
         tables = {name: [blocks.pop() for _ in range(length)] for name, length in zip(names, lengths, strict=True)}
-        asked = rng.choice(names)
-        room = range(len(tables[asked]) * size)
+        owner = rng.choice(names)
+        room = range(len(tables[owner]) * size)
         # Of each table the first place and any one; and a block that stands in none.
         places = [[tables[name][0], size - 1] for name in names]
         places += [[rng.choice(tables[name]), rng.randrange(size)] for name in names]
@@ -46,7 +46,7 @@ def _drawn(rng: random.Random) -> list[dict]:
             {
                 "block_size": size,
                 "tables": tables,
-                "of": asked,
+                "of": owner,
                 "positions": list(room) if len(room) <= 24 else sorted(rng.sample(room, 16)),
                 "places": [*places, [blocks.pop(), 0]],
             }

@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pagedlab.grading.tasks.ex03.story import Puzzle, story, told
+from pagedlab.grading.tasks.ex03.story import Puzzle, puzzle_of, story
 
 _one_at_a_time = threading.Lock()  # a class is graded in several threads
 
@@ -39,9 +39,9 @@ def _facts(seed: int) -> Facts:
     from pagedlab.trace import replay
 
     llm = story(seed)
-    asked = told(llm, seed)
+    question = puzzle_of(llm, seed)
     tables, fill = [], []
-    for step in range(asked.num_decode_steps + 1):
+    for step in range(question.num_decode_steps + 1):
         llm.step()
         # Z's last step frees its table at once, so look just before that: at the last slot that was written.
         last_write = max(i for i, event in enumerate(llm.trace.events) if event.kind == "slot_written")
@@ -52,4 +52,4 @@ def _facts(seed: int) -> Facts:
     new_blocks = [
         table[-1] if len(table) > len(earlier) else None for earlier, table in zip(tables, tables[1:], strict=False)
     ]
-    return Facts(asked, tables[0], fill, new_blocks)
+    return Facts(question, tables[0], fill, new_blocks)

@@ -53,31 +53,31 @@ def right(case: dict) -> list[int]:
     return [count, free]
 
 
-def _told(case: dict) -> str:
+def _call(case: dict) -> str:
     return f"admitted({case['prompts']}, {case['free_blocks']}, {case['block_size']}, {case['places']})"
 
 
 def _shape(case: dict, answer: dict) -> str | None:
     if is_ints(answer["admitted"]) and len(answer["admitted"]) == 2:
         return None
-    return f"{_told(case)} gave {show(answer['admitted'])}; expected two whole numbers"
+    return f"{_call(case)} gave {show(answer['admitted'])}; expected two whole numbers"
 
 
 def _kept(case: dict, answer: dict) -> str | None:
-    return None if same(answer["prompts"], case["prompts"]) else f"{_told(case)} left {show(answer['prompts'])}"
+    return None if same(answer["prompts"], case["prompts"]) else f"{_call(case)} left {show(answer['prompts'])}"
 
 
 def _come_in(wrong: Any) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
         given, expected = answer["admitted"][0], right(case)[0]
-        return f"{_told(case)} let {given} in; expected {expected}" if wrong(case, given, expected) else None
+        return f"{_call(case)} let {given} in; expected {expected}" if wrong(case, given, expected) else None
 
     return broken
 
 
 def _left(case: dict, answer: dict) -> str | None:
     given, expected = answer["admitted"][1], right(case)[1]
-    return None if same(given, expected) else f"{_told(case)} left {given} blocks free; expected {expected}"
+    return None if same(given, expected) else f"{_call(case)} left {given} blocks free; expected {expected}"
 
 
 ADMITTED = Part(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pagedlab.grading.tasks.ex04.story import BLOCK_SIZE, Puzzle, small_run, told
+from pagedlab.grading.tasks.ex04.story import BLOCK_SIZE, Puzzle, puzzle_of, small_run
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ def facts(seed: int) -> Facts:
     from pagedlab.trace import replay
 
     llm = small_run(seed)
-    asked = told(llm, seed)
+    question = puzzle_of(llm, seed)
     llm.step()
     after = replay(llm.trace)
     held = sum(len(after.tables[name]) for name in after.running) * BLOCK_SIZE
     written = sum(after.requests[name].num_computed_tokens for name in after.running)
-    return Facts(asked, len(after.running), len(after.free), held - written)
+    return Facts(question, len(after.running), len(after.free), held - written)

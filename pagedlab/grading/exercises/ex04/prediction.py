@@ -40,8 +40,8 @@ def _number(name: str) -> Any:
 
 def _bound(answer: dict, truth: Facts) -> str | None:
     most = (BLOCK_SIZE - 1) * answer["now_running"]
-    told = f"empty_slots is {answer['empty_slots']}, and {answer['now_running']} requests run"
-    return told if answer["empty_slots"] > most else None
+    answer_text = f"empty_slots is {answer['empty_slots']}, and {answer['now_running']} requests run"
+    return answer_text if answer["empty_slots"] > most else None
 
 
 PREDICTION = Part(

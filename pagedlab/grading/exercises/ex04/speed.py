@@ -52,9 +52,9 @@ def right(case: dict) -> list:
     return [batch, batch * case["bandwidth"] / moved]
 
 
-def _told(case: dict) -> str:
-    asked = ", ".join(f"{name}={value:,}".replace(",", "_") for name, value in case.items())
-    return f"batch_and_speed({asked})"
+def _call(case: dict) -> str:
+    arguments = ", ".join(f"{name}={value:,}".replace(",", "_") for name, value in case.items())
+    return f"batch_and_speed({arguments})"
 
 
 def _shape(case: dict, answer: dict) -> str | None:
@@ -62,13 +62,13 @@ def _shape(case: dict, answer: dict) -> str | None:
     fine = type(given) is list and len(given) == 2 and type(given[0]) is int and type(given[1]) in (int, float)
     if fine and math.isfinite(given[1]):
         return None
-    return f"{_told(case)} gave {show(given)}; expected a whole number and a number"
+    return f"{_call(case)} gave {show(given)}; expected a whole number and a number"
 
 
 def _batch(wrong: Any) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
         given, expected = answer["batch_and_speed"][0], right(case)[0]
-        return f"{_told(case)} gave a batch of {given}; expected {expected}" if wrong(given, expected) else None
+        return f"{_call(case)} gave a batch of {given}; expected {expected}" if wrong(given, expected) else None
 
     return broken
 
@@ -77,7 +77,7 @@ def _slow_or_fast(case: dict, answer: dict) -> str | None:
     given, expected = answer["batch_and_speed"][1], right(case)[1]
     if math.isclose(given, expected, rel_tol=1e-6, abs_tol=1e-12):
         return None
-    return f"{_told(case)} gave {given:.6g} tokens per second; expected {expected:.6g}"
+    return f"{_call(case)} gave {given:.6g} tokens per second; expected {expected:.6g}"
 
 
 SPEED = Part(

@@ -43,24 +43,24 @@ def right(case: dict) -> list[int]:
 NAMES = ("blocks", "empty slots", "empty slots at most")
 
 
-def _told(case: dict) -> str:
+def _call(case: dict) -> str:
     return f"waste({case['lengths']}, {case['block_size']})"
 
 
 def _shape(case: dict, answer: dict) -> str | None:
     if is_ints(answer["waste"]) and len(answer["waste"]) == 3:
         return None
-    return f"{_told(case)} gave {show(answer['waste'])}; expected three whole numbers"
+    return f"{_call(case)} gave {show(answer['waste'])}; expected three whole numbers"
 
 
 def _kept(case: dict, answer: dict) -> str | None:
-    return None if same(answer["lengths"], case["lengths"]) else f"{_told(case)} left {show(answer['lengths'])}"
+    return None if same(answer["lengths"], case["lengths"]) else f"{_call(case)} left {show(answer['lengths'])}"
 
 
 def _entry(which: int) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
         given, expected = answer["waste"][which], right(case)[which]
-        return None if same(given, expected) else f"{_told(case)} gave {given} {NAMES[which]}; expected {expected}"
+        return None if same(given, expected) else f"{_call(case)} gave {given} {NAMES[which]}; expected {expected}"
 
     return broken
 

@@ -56,7 +56,7 @@ def _case(rng: random.Random, kind: str, i: int) -> dict:
     }
 
 
-def _told(case: dict) -> str:
+def _words(case: dict) -> str:
     many = f"{case['kv_heads'] * case['group']} query heads, {case['kv_heads']} KV heads"
     return f"contexts {case['lengths']}, new tokens {case['queries']}, blocks of {case['block_size']}, {many}"
 
@@ -64,13 +64,13 @@ def _told(case: dict) -> str:
 def _shape(case: dict, answer: Any) -> str | None:
     result = answer["result"]
     if raised(result):
-        return f"for {_told(case)} it gave {show(result)}"
+        return f"for {_words(case)} it gave {show(result)}"
     right = [sum(case["queries"]), case["kv_heads"] * case["group"], case["head_size"]]
     return None if result[0] == right else f"for a query of shape {right} it gave a tensor of shape {result[0]}"
 
 
 def _kept(case: dict, answer: Any) -> str | None:
-    return f"for {_told(case)} it changed {answer['changed']}" if answer["changed"] else None
+    return f"for {_words(case)} it changed {answer['changed']}" if answer["changed"] else None
 
 
 def _right(*kinds: str) -> Any:
@@ -85,7 +85,7 @@ def _right(*kinds: str) -> Any:
         token, head = off.nonzero()[0].tolist()
         begins, rather = (some(numbers[token, head].tolist()) for numbers in (found, right))
         wrong = f"{int(off.sum())} of {off.numel()} heads' rows are wrong"
-        return f"for {_told(case)}: row {token}, query head {head} begins with {begins}; expected {rather}; {wrong}"
+        return f"for {_words(case)}: row {token}, query head {head} begins with {begins}; expected {rather}; {wrong}"
 
     return broken
 

@@ -82,7 +82,7 @@ def _merge_case(rng: random.Random, kind: str) -> dict:
     }
 
 
-def _told(case: dict) -> str:
+def _words(case: dict) -> str:
     if case["kernel"] == "merge":
         return f"{case['splits']} splits, largest {_rounded(probes.parts(case)[1][0].tolist())}"
     table, size = build(case).tables[0], case["block_size"]
@@ -97,7 +97,7 @@ def _rounded(row: list[float]) -> list[float]:
 def _ran(case: dict, answer: Any) -> str | None:
     if not raised(answer["ran"]):
         return None
-    return OfErrors(f"{case['kernel']}_kernel, {_told(case)}: {show(answer['ran'])}")
+    return OfErrors(f"{case['kernel']}_kernel, {_words(case)}: {show(answer['ran'])}")
 
 
 def _places(case: dict) -> Iterator[tuple[int, int, float, float, torch.Tensor]]:
@@ -123,7 +123,7 @@ def _written(case: dict, answer: Any) -> str | None:
         return None
     for name in ("partial", "largest", "total"):
         if missing := sum(x != x for x in answer[name]):
-            return f"{_told(case)}: {missing} of {len(answer[name])} numbers of {name} were not written, or are NaN"
+            return f"{_words(case)}: {missing} of {len(answer[name])} numbers of {name} were not written, or are NaN"
     return None
 
 
@@ -135,7 +135,7 @@ def _split(result: str, *kinds: str) -> Any:
             return None
         for head, split, largest, total, partial in _places(case):
             at, width = head * case["splits"] + split, case["head_size"]
-            where = f"{_told(case)}: {result} of head {head}, split {split}"
+            where = f"{_words(case)}: {result} of head {head}, split {split}"
             if result == "partial":
                 found = answer["partial"][at * width : (at + 1) * width]
                 if not close(found, partial):
@@ -161,7 +161,7 @@ def _merged(*kinds: str) -> Any:
             found = answer["output"][head * width : (head + 1) * width]
             if not close(found, row):
                 begins = f"head {head} begins with {some(found)}; expected {some(row.tolist())}"
-                return f"{_told(case)}: output of {begins}"
+                return f"{_words(case)}: output of {begins}"
         return None
 
     return broken

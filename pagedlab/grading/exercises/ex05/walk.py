@@ -57,7 +57,7 @@ def _case(rng: random.Random, kind: str, i: int) -> dict:
     }
 
 
-def _told(case: dict) -> str:
+def _words(case: dict) -> str:
     tokens, table = case["lengths"][0], build(case).tables[0]
     return f"{tokens} tokens in blocks of {case['block_size']}, table {table}, scale {case['scale']:.3f}"
 
@@ -65,18 +65,18 @@ def _told(case: dict) -> str:
 def _shape(case: dict, answer: dict) -> str | None:
     result, right = answer["result"], [case["head_size"]]
     if raised(result):
-        return f"for {_told(case)} it gave {show(result)}"
+        return f"for {_words(case)} it gave {show(result)}"
     return None if result[0] == right else f"it gave a tensor of shape {result[0]}; expected {right}"
 
 
 def _kept(case: dict, answer: dict) -> str | None:
-    return None if answer["kept"] is True else f"for {_told(case)} it changed the query, the table, or what it read"
+    return None if answer["kept"] is True else f"for {_words(case)} it changed the query, the table, or what it read"
 
 
 def _read(wrong: Callable[[list[int], list[int]], bool]) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
         table, read = build(case).tables[0], answer["read"]
-        return f"for {_told(case)} it read the blocks {read}; expected {table}" if wrong(read, table) else None
+        return f"for {_words(case)} it read the blocks {read}; expected {table}" if wrong(read, table) else None
 
     return broken
 
@@ -88,7 +88,7 @@ def _right(kind: str) -> Any:
         found, right = answer["result"][1], expected(case, build(case), case["scale"])
         if close(found, right):
             return None
-        return f"for {_told(case)} the result begins with {some(found)}; expected {some(right.flatten().tolist())}"
+        return f"for {_words(case)} the result begins with {some(found)}; expected {some(right.flatten().tolist())}"
 
     return broken
 

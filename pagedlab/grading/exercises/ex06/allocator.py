@@ -61,14 +61,14 @@ def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
     """The first step that went otherwise than with the reference: which promise that breaks, and the story so far."""
     if raised(answer["steps"]):
         return "made", f"BlockAllocator({case['num_blocks']}) gave {show(answer['steps'])}"
-    told = []
+    calls = []
     for operation, mine, right in zip(case["operations"], answer["steps"], _reference(case), strict=True):
         name, *block = operation
-        told.append(name if not block else f"{name} #{block[0]}")
+        calls.append(name if not block else f"{name} #{block[0]}")
         if same(mine, right):
             continue
-        story = f"{case['num_blocks']} blocks; {', '.join(told)}"
-        result = f"the last of these gave {said(mine['result'])}; expected {said(right['result'])}"
+        story = f"{case['num_blocks']} blocks; {', '.join(calls)}"
+        result = f"the last of these gave {result_text(mine['result'])}; expected {result_text(right['result'])}"
         owners = f"then the blocks have {show(mine['owners'])} owners; expected {right['owners']}"
         free = f"then free are {show(mine['free'])}; expected {right['free']}"
         if not same(mine["result"], right["result"]):
@@ -81,7 +81,7 @@ def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
     return None
 
 
-def said(result: dict) -> str:
+def result_text(result: dict) -> str:
     """What a call gave, in words."""
     return "a ValueError" if "refused" in result else show(result["returned"])
 

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from pagedlab.grading.draws import twice
-from pagedlab.grading.exercises.ex06.allocator import said
+from pagedlab.grading.exercises.ex06.allocator import result_text
 from pagedlab.grading.part import OfErrors, Part, Property
 from pagedlab.grading.plain import same, show
 from pagedlab.grading.tasks.ex06 import probes
@@ -53,11 +53,11 @@ def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
             continue
         s = case["turns"][turn]
         written = case["num_tokens"] + case["turns"][:turn].count(s)
-        told = (
+        situation = (
             f"blocks of {case['block_size']}, tables {before['tables']}, owners of blocks 0, 1, …: "
             f"{before['owners']}; table {s} holds {written} tokens and gets one more: "
         )
-        result = f"append_slot gave {said(found['result'])}; expected {said(expected['result'])}"
+        result = f"append_slot gave {result_text(found['result'])}; expected {result_text(expected['result'])}"
         table = f"table {s} then was {show(_of(found['tables'], s))}; expected {expected['tables'][s]}"
         owners = f"then the owners were {show(found['owners'])}; expected {expected['owners']}"
         free = f"then free were {show(found['free'])}; expected {expected['free']}"
@@ -67,7 +67,7 @@ def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
             kind = "refused"
         elif changed:
             rest = f"table {changed[0]} then was {show(_of(found['tables'], changed[0]))}"
-            return "others", f"{told}{rest}; expected {expected['tables'][changed[0]]}"
+            return "others", f"{situation}{rest}; expected {expected['tables'][changed[0]]}"
         elif len(expected["tables"][s]) > len(before["tables"][s]):
             kind = "new"
         elif expected["result"]["returned"] is None:
@@ -79,7 +79,7 @@ def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
         for name, what in (("tables", table), ("result", result), ("owners", owners), ("free", free)):
             if not same(found[name], expected[name]):
                 no_block = "no block is free; " if kind == "refused" else ""
-                return kind, f"{told}{no_block}{what}"
+                return kind, f"{situation}{no_block}{what}"
     return None if len(mine) == len(right) else ("others", f"{len(mine)} of {len(right)} turns came to an end")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pagedlab.grading.tasks.ex06.story import Puzzle, small_run, told
+from pagedlab.grading.tasks.ex06.story import Puzzle, puzzle_of, small_run
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ def facts(seed: int) -> Facts:
     from pagedlab.trace import replay
 
     llm = small_run(seed)
-    asked = told(llm, seed)
+    question = puzzle_of(llm, seed)
     llm.step()
     copies = [[e.from_block_id, e.to_block_id] for e in llm.trace.events if e.kind == "block_copied"]
     after = replay(llm.trace).tables
-    return Facts(asked, copies, [list(after[name]) for name in asked.tables])
+    return Facts(question, copies, [list(after[name]) for name in question.tables])

@@ -29,33 +29,33 @@ def _drawn(rng: random.Random) -> list[dict]:
     return cases
 
 
-def _told(case: dict) -> str:
+def _words(case: dict) -> str:
     return f"a table of the blocks {case['table']}, which have {case['owners']} owners"
 
 
 def _blocks(case: dict, answer: dict) -> str | None:
     if raised(answer["child"]) or not same(answer["child"], case["table"]):
-        return f"{_told(case)}: fork gave the blocks {show(answer['child'])}; expected {case['table']}"
+        return f"{_words(case)}: fork gave the blocks {show(answer['child'])}; expected {case['table']}"
     return None
 
 
 def _records(case: dict, answer: dict) -> str | None:
-    return None if answer["records"] is True else f"{_told(case)}: the child holds other records, or is no list"
+    return None if answer["records"] is True else f"{_words(case)}: the child holds other records, or is no list"
 
 
 def _list(case: dict, answer: dict) -> str | None:
-    return None if answer["list"] is True else f"{_told(case)}: the child's table is the parent's own list"
+    return None if answer["list"] is True else f"{_words(case)}: the child's table is the parent's own list"
 
 
 def _parent(case: dict, answer: dict) -> str | None:
-    return None if same(answer["parent"], case["table"]) else f"{_told(case)}: the parent now holds {answer['parent']}"
+    return None if same(answer["parent"], case["table"]) else f"{_words(case)}: the parent now holds {answer['parent']}"
 
 
 def _owners(case: dict, answer: dict) -> str | None:
     expected = [owners + 1 for owners in case["owners"]]
     if same(answer["owners"], expected):
         return None
-    return f"{_told(case)}: after fork they have {show(answer['owners'])}; expected {expected}"
+    return f"{_words(case)}: after fork they have {show(answer['owners'])}; expected {expected}"
 
 
 FORK = Part(

@@ -21,10 +21,10 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
             {"block_size": size, "num_tokens": num_tokens, "full": full, "cached": {str(b): ids[b] for b in cached}}
         )
     large = {"block_size": 4, "num_tokens": 133, "full": 33, "cached": {str(b): 10 + b for b in range(33)}}
-    return [*_told(), *cases, large]
+    return [*_fixed_cases(), *cases, large]
 
 
-def _told() -> list[dict]:
+def _fixed_cases() -> list[dict]:
     """Always asked about: all in memory, with a rest and without one; every gap; nothing; one token."""
     found = []
     sizes = ((4, 9), (4, 8), (4, 14), (4, 5), (4, 4), (4, 3), (1, 1), (1, 2), (1, 4), (16, 48), (16, 49))

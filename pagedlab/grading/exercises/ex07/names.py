@@ -109,14 +109,14 @@ def _pairs(case: dict, answer: dict) -> Any:
         yield x, y, mine[x] == mine[y], right[x] == right[y]
 
 
-def _told(case: dict, x: tuple, y: tuple) -> str:
+def _pair_text(case: dict, x: tuple, y: tuple) -> str:
     return f"{_call(case, x[0])}[{x[1]}] and {_call(case, y[0])}[{y[1]}]"
 
 
 def _equal(case: dict, answer: dict) -> str | None:
     for x, y, mine, right in _pairs(case, answer):
         if right and not mine:
-            return f"{_told(case, x, y)} are different names for one prefix"
+            return f"{_pair_text(case, x, y)} are different names for one prefix"
     return None
 
 
@@ -131,7 +131,7 @@ def _different(why: str) -> Any:
                 same = one[x[1] * size : (x[1] + 1) * size] == two[y[1] * size : (y[1] + 1) * size]
                 kind = "chain" if same else "tokens"
             if mine and not right and kind == why:
-                return f"{_told(case, x, y)} are one name for two prefixes"
+                return f"{_pair_text(case, x, y)} are one name for two prefixes"
         return None
 
     return broken

@@ -74,9 +74,9 @@ def _random_case(rng: random.Random, num_blocks: int, length: int) -> dict:
 def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
     if raised(answer):
         return "made", f"BlockPool({case['num_blocks']}) gave {show(answer)}"
-    told = [f"{case['num_blocks']} blocks"]
+    story = [f"{case['num_blocks']} blocks"]
     for operation, mine, right in zip(case["operations"], answer["steps"], play(BlockPool, case), strict=True):
-        told.append(" ".join(map(str, operation)))
+        story.append(" ".join(map(str, operation)))
         if same(mine, right):
             continue
         kinds = ("result", "owners", "names", "found", "free", "kept")
@@ -90,7 +90,7 @@ def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
             "kept": "in the lists that were handed out",
         }[kind]
         expected = "nothing is raised" if kind == "result" and right[kind] is None else right[kind]
-        example = f"{', '.join(told)}: expected {of}: {expected}, found {show(mine[kind])}"
+        example = f"{', '.join(story)}: expected {of}: {expected}, found {show(mine[kind])}"
         if right["result"] == "ValueError":
             kind = "refused"
         if kind == "free" and operation[0] == "free" and set(map(str, mine[kind])) != set(map(str, right[kind])):

@@ -16,7 +16,7 @@ LONG, FEW_LOOKS = 400, 60
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
-    told: list[tuple[int, list]] = [
+    cases: list[tuple[int, list]] = [
         (3, [["popleft_n", 1], ["popleft_n", 2]]),
         (4, [["remove", 1], ["popleft_n", 3]]),
         (3, [["remove", 0], ["remove", 2], ["popleft_n", 1]]),
@@ -41,11 +41,11 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
             else:
                 before, blocks = [["remove", block] for block in range(left + 2, 5)], list(range(2, left + 2))
             for order in list(permutations(blocks))[:6]:
-                told.append((5, [*before, first, *(["remove", block] for block in order), ["append_n", [0]]]))
-    told += [_random_case(rng, 3 + i // 3, 6 + i) for i in range(16)]
+                cases.append((5, [*before, first, *(["remove", block] for block in order), ["append_n", [0]]]))
+    cases += [_random_case(rng, 3 + i // 3, 6 + i) for i in range(16)]
     for draw in (random.Random("07.1"), rng):
-        told.append((LONG, [["remove", block] for block in draw.sample(range(150, 250), 2)]))
-    return [{"num_blocks": num_blocks, "operations": operations} for num_blocks, operations in told]
+        cases.append((LONG, [["remove", block] for block in draw.sample(range(150, 250), 2)]))
+    return [{"num_blocks": num_blocks, "operations": operations} for num_blocks, operations in cases]
 
 
 def _random_case(rng: random.Random, num_blocks: int, length: int) -> tuple[int, list]:
@@ -73,13 +73,13 @@ def _difference(case: dict, answer: dict) -> tuple[str, str] | None:
     if raised(answer):
         return "made", f"FreeQueue of {case['num_blocks']} blocks gave {show(answer)}"
     right_steps = play(FreeKVCacheBlockQueue, case)["steps"]
-    told = [f"blocks 0 to {case['num_blocks'] - 1}" if case["num_blocks"] else "no blocks"]
+    story = [f"blocks 0 to {case['num_blocks'] - 1}" if case["num_blocks"] else "no blocks"]
     for operation, mine, right in zip([None, *case["operations"]], answer["steps"], right_steps, strict=True):
         if operation:
-            told.append(f"{operation[0]}({operation[1]})")
+            story.append(f"{operation[0]}({operation[1]})")
         found = _wrong(operation[0] if operation else "made", mine, right)
         if found:
-            return found[0], f"{', '.join(told)}: {found[1]}"
+            return found[0], f"{', '.join(story)}: {found[1]}"
     return None
 
 

@@ -78,14 +78,14 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     return cases
 
 
-def _told(case: dict, answer: dict) -> str:
+def _case_and_answer(case: dict, answer: dict) -> str:
     m = case["machine"]
     text = ", ".join(f"{name} {value:.3g}" for name, value in m.items())
     return f"{case['num_tokens']} tokens, sizes {case['sizes']}, {text}: swap_pays gave {show(answer['sizes'])}"
 
 
 def _shape(case: dict, answer: dict) -> str | None:
-    return None if is_ints(answer["sizes"]) else _told(case, answer)
+    return None if is_ints(answer["sizes"]) else _case_and_answer(case, answer)
 
 
 def _of(wrong: Any) -> Any:
@@ -96,7 +96,7 @@ def _of(wrong: Any) -> Any:
         n, m = case["num_tokens"], case["machine"]
         swap, again = float(swap_seconds(n, size, m)), float(recompute_seconds(n, m))
         return (
-            f"{_told(case, answer)}; at block size {size} swapping takes {1000 * swap:.4g} ms and computing "
+            f"{_case_and_answer(case, answer)}; at block size {size} swapping takes {1000 * swap:.4g} ms and computing "
             f"{1000 * again:.4g} ms"
         )
 
@@ -126,11 +126,11 @@ def _left_out(case: dict, mine: list, expected: list) -> int | None:
 
 def _strange(case: dict, answer: dict) -> str | None:
     size = next((size for size in answer["sizes"] if size not in case["sizes"]), None)
-    return None if size is None else f"{_told(case, answer)}; {size} is not in sizes"
+    return None if size is None else f"{_case_and_answer(case, answer)}; {size} is not in sizes"
 
 
 def _order(case: dict, answer: dict) -> str | None:
-    return None if answer["sizes"] == right(case) else f"{_told(case, answer)}; expected is {right(case)}"
+    return None if answer["sizes"] == right(case) else f"{_case_and_answer(case, answer)}; expected is {right(case)}"
 
 
 def _kept(case: dict, answer: dict) -> str | None:

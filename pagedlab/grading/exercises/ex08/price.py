@@ -22,10 +22,10 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     large = [(129, 128, [True]), (513, 128, [True, True, False, True])]
     large += [(200, 4, [True] * 45 + [False] + [True] * 4), (200, 4, [True] * 3 + [False] + [True] * 46)]
     names = ("num_tokens", "block_size", "kept")
-    return [*_told(), *cases, *(dict(zip(names, case, strict=True)) | {"bytes": 46080} for case in large)]
+    return [*_fixed_cases(), *cases, *(dict(zip(names, case, strict=True)) | {"bytes": 46080} for case in large)]
 
 
-def _told() -> list[dict]:
+def _fixed_cases() -> list[dict]:
     """Always asked about: all is there, with a rest and without one; every gap; one token; no full block."""
     found = []
     for num_tokens, size in (

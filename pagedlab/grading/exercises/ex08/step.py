@@ -16,7 +16,7 @@ from pagedlab.grading.tasks.ex08.step import play
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     """``running``: for each, in order of admission, (tokens in memory, tokens that wait to be computed)."""
-    told = [  # block size, spare blocks, running, those who wait, steps
+    cases = [  # block size, spare blocks, running, those who wait, steps
         (4, 2, [(3, 1), (5, 1)], 0, 2),  # nobody is in the way
         (4, 0, [(4, 1), (6, 1)], 1, 1),  # the last makes room for the first
         (4, 0, [(6, 1), (4, 1)], 1, 1),  # it needs the room itself
@@ -38,13 +38,13 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         size = (4, 2, 3, 1, 8)[i % 5]
         waiting_tokens = [1, 1, 1, rng.randint(1, 2 * size)]
         running = [(rng.randint(1, 4 * size), rng.choice(waiting_tokens)) for _ in range(2 + i % 5)]
-        told.append((size, rng.randint(0, 2), running, rng.randint(0, 2), 1 + i // 3))
+        cases.append((size, rng.randint(0, 2), running, rng.randint(0, 2), 1 + i // 3))
     names = ("block_size", "spare", "running", "waiting", "steps")
     return [
         # Some of them were thrown out before.
         dict(zip(names, case, strict=True))
         | {"caching": i % 2 == 0, "before": [(i + j) % 3 for j in range(len(case[2]))]}
-        for i, case in enumerate(told)
+        for i, case in enumerate(cases)
     ]
 
 
@@ -123,10 +123,10 @@ def _taken_for_none(mine: dict) -> tuple | None:
 
 def _other_tokens(mine: dict, right: dict) -> tuple[str, str] | None:
     """Where somebody was asked for with another number of tokens for the first time."""
-    wanted = {asked[0]: asked[1] for asked in right["asked"] if len(asked) == 3}
-    for asked in mine["asked"]:
-        if len(asked) == 3 and asked[1] != wanted.get(asked[0], asked[1]):
-            return f"{wanted[asked[0]]} tokens for {asked[0]}", str(asked[1])
+    wanted = {request[0]: request[1] for request in right["asked"] if len(request) == 3}
+    for request in mine["asked"]:
+        if len(request) == 3 and request[1] != wanted.get(request[0], request[1]):
+            return f"{wanted[request[0]]} tokens for {request[0]}", str(request[1])
     return None
 
 

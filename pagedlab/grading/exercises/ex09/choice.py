@@ -93,10 +93,10 @@ def _keeps_promises(rows: Table) -> bool:
 
 def _of(wrong: Callable[[dict, Any], str | None]) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
-        said = wrong(case, answer)
-        if said is None:
+        objection = wrong(case, answer)
+        if objection is None:
             return None
-        return f"utilizations {case['utilizations']}, limits {case['limits']}, target {case['target']}: {said}"
+        return f"utilizations {case['utilizations']}, limits {case['limits']}, target {case['target']}: {objection}"
 
     return broken
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pagedlab.grading.tasks.ex09.story import CHANGES, Puzzle, story, told
+from pagedlab.grading.tasks.ex09.story import CHANGES, Puzzle, puzzle_of, story
 from pagedlab.grading.tasks.small_model import on_one_core
 
 
@@ -31,4 +31,4 @@ def facts(seed: int) -> Facts:
             while llm.has_unfinished_requests():
                 llm.step()
             preemptions.append(sum(e.kind == "request_preempted" for e in llm.trace.events))
-    return Facts(told(engines, seed), running, preemptions)
+    return Facts(puzzle_of(engines, seed), running, preemptions)

@@ -28,7 +28,7 @@ def right(case: dict) -> int | str:
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
-    told = [
+    cases = [
         (100, 98, 0.5, 20, 6, 4, 2),
         (100, 98, 0.75, 20, 6, 4, 7),  # a rest that is no whole block
         (100, 75, 0.75, 20, 6, 4, 2),  # all that is free
@@ -50,12 +50,12 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         (100, 74, 0.75, 80, 6, 4, 2),  # and no room either: out of memory comes first
         (200, 120, 0.5, 20, 6, 4, 8),
     ]
-    return [dict(zip(NAMES, case, strict=True)) for case in (*told, *twice(_drawn, rng, "09.1"))]
+    return [dict(zip(NAMES, case, strict=True)) for case in (*cases, *twice(_drawn, rng, "09.1"))]
 
 
 def _drawn(rng: random.Random) -> list[tuple]:
-    told: list[tuple] = []
-    while len(told) < 20:
+    drawn: list[tuple] = []
+    while len(drawn) < 20:
         card, hundredths = round(1024 * rng.choice(list(CARDS.values()))), rng.randint(50, 99)
         if card * hundredths % 100 == 0 and hundredths not in EXACT:
             continue  # rounding would decide
@@ -65,8 +65,8 @@ def _drawn(rng: random.Random) -> list[tuple]:
             continue
         weights = int(rng.uniform(0.1, 0.9) * card)
         activations, other, block = rng.randint(200, 3000), rng.randint(300, 2000), rng.choice((1, 2, 3, 8))
-        told.append((card, free, hundredths / 100, weights, activations, other, block))
-    return told
+        drawn.append((card, free, hundredths / 100, weights, activations, other, block))
+    return drawn
 
 
 def _number(case: dict) -> str:

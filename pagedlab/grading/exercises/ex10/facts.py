@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pagedlab.grading.tasks.ex10.story import Puzzle, before, calls_of_a_step, story, told
+from pagedlab.grading.tasks.ex10.story import Puzzle, before, calls_of_a_step, puzzle_of, story
 from pagedlab.grading.tasks.small_model import on_one_core, small_model
 
 
@@ -25,10 +25,10 @@ def facts(seed: int) -> Facts:
         llm = story(seed, small_model())
         moment = before(llm)
         calls = calls_of_a_step(llm)
-    asked = told(moment, calls)
-    letters = dict(asked.calls)
+    question = puzzle_of(moment, calls)
+    letters = dict(question.calls)
     order = []
     for call in calls:
         order.append(next(letter for letter, text in letters.items() if text == call.text))
         del letters[order[-1]]
-    return Facts(asked, order)
+    return Facts(question, order)

@@ -63,20 +63,20 @@ def _drawn(rng: random.Random) -> list[list[dict]]:
     return [run(rng, 2 + i // 4, 2 + i // 2)[0] for i in range(20)]
 
 
-def _told(case: dict) -> str:
+def _calls_text(case: dict) -> str:
     """The calls of the pool and of the manager, as many as one can read."""
-    said = []
+    calls = []
     for call in case["calls"]:
         if call["request"]:
-            said.append(f"{call['method']}({call['request']})")
+            calls.append(f"{call['method']}({call['request']})")
         elif call["blocks"] is not None and call["method"] != "cache_full_blocks":
-            said.append(f"{call['method']} {call['blocks']}")
-    text = ", ".join(said)
+            calls.append(f"{call['method']} {call['blocks']}")
+    text = ", ".join(calls)
     return text if len(text) < 700 else f"… {text[-700:]}"
 
 
 def _say(case: dict, what: str) -> str:
-    return f"{what}, after the calls {_told(case)}"
+    return f"{what}, after the calls {_calls_text(case)}"
 
 
 def _shape(case: dict, answer: dict) -> str | None:

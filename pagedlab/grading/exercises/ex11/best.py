@@ -30,12 +30,12 @@ def right(case: dict) -> int:
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
-    return [*_told(), *sorted(twice(_drawn, rng, "11.2"), key=lambda case: len(case["lengths"]))]
+    return [*_fixed_cases(), *sorted(twice(_drawn, rng, "11.2"), key=lambda case: len(case["lengths"]))]
 
 
-def _told() -> list[dict]:
+def _fixed_cases() -> list[dict]:
     """Always asked about: (sizes, lengths, slots, entries at most)."""
-    told = [
+    cases = [
         ([1, 16], [20, 10], 128, 8),  # the smallest is not allowed
         ([2, 12, 48], [13, 24, 12], 72, 8),  # no powers of two
         ([16, 256], [200] * 20, 20 * 256, 64),  # many, and large
@@ -60,7 +60,7 @@ def _told() -> list[dict]:
         ([8, 1], [3, 17], 23, 64),
         ([4, 1], [18, 4], 19, 64),
     ]
-    return [dict(zip(("sizes", "lengths", "num_slots", "max_entries"), case, strict=True)) for case in told]
+    return [dict(zip(("sizes", "lengths", "num_slots", "max_entries"), case, strict=True)) for case in cases]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

@@ -38,10 +38,10 @@ def _running(running: list[int], empty: list[int], truth: Facts) -> str | None:
     size = _where(running, truth.running, truth)
     if size is None:
         return None
-    said = running[truth.puzzle.sizes.index(size)]
+    count = running[truth.puzzle.sizes.index(size)]
     blocks = truth.puzzle.num_slots // size
     of = f"there are {blocks} of them, for prompts of {truth.puzzle.prompts}"
-    return f"you say that {said} run with blocks of {size}; {of}"
+    return f"you say that {count} run with blocks of {size}; {of}"
 
 
 def _empty(running: list[int], empty: list[int], truth: Facts) -> str | None:

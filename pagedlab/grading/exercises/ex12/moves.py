@@ -143,8 +143,8 @@ def _shape(case: dict, answer: dict) -> str | None:
 def _tell(case: dict, i: int) -> str:
     event = case["events"][i]
     left_out = ("kind", "source", "text", "parent_hash")
-    told = ", ".join(f"{name} {show(value, 60)}" for name, value in event.items() if name not in left_out)
-    return f"event {i} of a run, {event['kind']} ({told})"
+    fields = ", ".join(f"{name} {show(value, 60)}" for name, value in event.items() if name not in left_out)
+    return f"event {i} of a run, {event['kind']} ({fields})"
 
 
 def _false_alarm(case: dict, answer: dict) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pagedlab.grading.plain import attempt, failed, is_int, raised, told
+from pagedlab.grading.plain import attempt, error_text, failed, is_int, raised
 
 
 def first_fit(objects: dict[str, Any], case: dict) -> dict:
@@ -16,7 +16,7 @@ def first_fit(objects: dict[str, Any], case: dict) -> dict:
     try:
         strip, other = (objects["FirstFit"](case["num_slots"]) for _ in range(2))
     except Exception as error:
-        return failed(error) if isinstance(error, NotImplementedError) else {"made": told(error), "answers": []}
+        return failed(error) if isinstance(error, NotImplementedError) else {"made": error_text(error), "answers": []}
     answers: list[dict] = []
     granted: list[tuple[int, int]] = []
     for what, number in case["work"]:

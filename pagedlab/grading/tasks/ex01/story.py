@@ -34,7 +34,7 @@ class Puzzle:
 
 def puzzle(seed: int) -> Puzzle:
     """The puzzle of a seed. ``print`` it."""
-    return Puzzle(seed, *_told(story(seed)))
+    return Puzzle(seed, *_regions_and_waiting(story(seed)))
 
 
 @lru_cache(maxsize=64)
@@ -55,7 +55,7 @@ def story(seed: int) -> Serving:
     return copy.deepcopy(_story(seed))
 
 
-def _told(serving: Serving) -> tuple[list, list]:
+def _regions_and_waiting(serving: Serving) -> tuple[list, list]:
     memory = serving.memory
     regions = [(r.request_id, *memory.regions[r.request_id], r.num_slots, r.num_tokens - 1) for r in serving.running]
     waiting = [(r.request_id, r.prompt_len, r.num_slots, memory.length_of(r)) for r in serving.waiting]
@@ -64,7 +64,7 @@ def _told(serving: Serving) -> tuple[list, list]:
 
 def _is_a_puzzle(serving: Serving) -> bool:
     """By what the next step would do, on a copy."""
-    regions, waiting = _told(serving)
+    regions, waiting = _regions_and_waiting(serving)
     if len(waiting) < 3 or len(regions) < 2:
         return False
     holes = list(serving.memory.allocator.holes)

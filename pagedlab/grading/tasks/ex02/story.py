@@ -33,12 +33,12 @@ class Puzzle:
     num_tokens: dict[str, int]  # in memory
     strides: tuple[int, ...]
     element_size: int
-    asked: tuple[int, int, int]  # position in A's text, layer, KV head: where does this key begin?
+    wanted_key: tuple[int, int, int]  # position in A's text, layer, KV head: where does this key begin?
     given_layer: int
     given_byte: int  # where a value of this layer, of KV head 0, begins: whose is it?
 
     def __str__(self) -> str:
-        position, layer, head = self.asked
+        position, layer, head = self.wanted_key
         lines = [f"block size  {BLOCK_SIZE}"]
         for name, table in self.tables.items():
             lines.append(f"request {name}   {self.num_tokens[name]} tokens in memory, block table {table}")
@@ -67,7 +67,7 @@ def story(seed: int, model: Any = "tiny-random", *, block_table: Any = None, fin
     def attention(*inputs: Any) -> Any:
         from pagedlab.grading.tasks.ex02.by_address import attention_by_address
 
-        return attention_by_address(llm.kv_pool, find, *inputs)
+        return attention_by_address(llm.executor.kv_pool, find, *inputs)
 
     parts = {"block_table": block_table, "attention": attention if find else None}
     llm = LLM(model, device="cpu", record=True, **knobs, **parts)
@@ -88,7 +88,7 @@ def written(llm: Any) -> dict[tuple[str, int], tuple[int, int]]:
     return {(e.request_id, e.position): (e.block_id, e.offset) for e in events}
 
 
-def pool_asked_about() -> KVPool:
+def smollm2_pool() -> KVPool:
     """A pool of SmolLM2's size. It takes no memory until it is written."""
     from pagedlab.attention import KVPool
 
@@ -120,7 +120,7 @@ def puzzle(seed: int) -> Puzzle:
     )
     given_layer = rng.randint(1, 3)
 
-    pool = pool_asked_about()
+    pool = smollm2_pool()
     return Puzzle(
         seed,
         {name: list(state.tables[name]) for name in "AB"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pagedlab.grading.plain import attempt, failed, raised, told
+from pagedlab.grading.plain import attempt, error_text, failed, raised
 
 
 def table(objects: dict[str, Any], case: dict) -> dict:
@@ -12,7 +12,7 @@ def table(objects: dict[str, Any], case: dict) -> dict:
     try:
         table, other, third = make(case["block_size"]), make(case["block_size"]), make(case["block_size"])
     except Exception as error:
-        return failed(error) if isinstance(error, NotImplementedError) else {"made": told(error)}
+        return failed(error) if isinstance(error, NotImplementedError) else {"made": error_text(error)}
     new = [attempt(len, other)]
     lengths, lists = [], [list(block_ids) for block_ids in case["appends"]]
     for block_ids in lists:

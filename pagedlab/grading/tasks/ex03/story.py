@@ -78,10 +78,10 @@ def story(seed: int, model: Any = "tiny-random", **parts: Any) -> Any:
 
 def puzzle(seed: int) -> Puzzle:
     """The puzzle of a seed, from the small random model's run up to its moment. ``print`` it."""
-    return told(story(seed), seed)
+    return puzzle_of(story(seed), seed)
 
 
-def told(llm: Any, seed: int) -> Puzzle:
+def puzzle_of(llm: Any, seed: int) -> Puzzle:
     """The puzzle as a run of the story tells it, at its moment."""
     from pagedlab.trace import replay
 

@@ -14,8 +14,8 @@ def waste(objects: dict[str, Any], case: dict) -> dict:
 
 def admitted(objects: dict[str, Any], case: dict) -> dict:
     prompts = list(case["prompts"])
-    asked = (prompts, case["free_blocks"], case["block_size"], case["places"])
-    return {"admitted": attempt(objects["admitted"], *asked), "prompts": attempt(lambda: prompts)}
+    arguments = (prompts, case["free_blocks"], case["block_size"], case["places"])
+    return {"admitted": attempt(objects["admitted"], *arguments), "prompts": attempt(lambda: prompts)}
 
 
 def speed(objects: dict[str, Any], case: dict) -> dict:

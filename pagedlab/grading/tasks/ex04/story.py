@@ -85,7 +85,7 @@ def _is_a_puzzle(running: list[int], waiting: list[int]) -> bool:
 @lru_cache(maxsize=64)
 def puzzle(seed: int) -> Puzzle:
     """The puzzle of a seed, from the small random model's run. ``print`` it."""
-    return told(small_run(seed), seed)
+    return puzzle_of(small_run(seed), seed)
 
 
 def small_run(seed: int) -> Any:
@@ -101,7 +101,7 @@ def small_run(seed: int) -> Any:
             torch.set_num_threads(threads)
 
 
-def told(llm: Any, seed: int) -> Puzzle:
+def puzzle_of(llm: Any, seed: int) -> Puzzle:
     """The puzzle as a run of the story tells it, at its moment."""
     from pagedlab.trace import replay
 

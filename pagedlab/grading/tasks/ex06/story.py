@@ -62,7 +62,7 @@ def story(seed: int, model: Any = "tiny-random", **parts: Any) -> Any:
 @lru_cache(maxsize=64)
 def puzzle(seed: int) -> Puzzle:
     """The puzzle of a seed, from the small random model's run. ``print`` it."""
-    return told(small_run(seed), seed)
+    return puzzle_of(small_run(seed), seed)
 
 
 def small_run(seed: int) -> Any:
@@ -78,7 +78,7 @@ def small_run(seed: int) -> Any:
             torch.set_num_threads(threads)
 
 
-def told(llm: Any, seed: int) -> Puzzle:
+def puzzle_of(llm: Any, seed: int) -> Puzzle:
     """The puzzle as a run of the story tells it, at its moment."""
     from pagedlab.trace import replay
 

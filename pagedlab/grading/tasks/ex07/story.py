@@ -88,10 +88,10 @@ def _queue(llm: Any) -> list[Any]:
 def puzzle(seed: int) -> Puzzle:
     """The puzzle of a seed, from the small random model's run up to its moment. ``print`` it."""
     with on_one_core():
-        return told(story(seed, small_model()), seed)
+        return puzzle_of(story(seed, small_model()), seed)
 
 
-def told(llm: Any, seed: int) -> Puzzle:
+def puzzle_of(llm: Any, seed: int) -> Puzzle:
     """The puzzle as a run of the story tells it, at its moment."""
     queue = _queue(llm)
     return Puzzle(

@@ -51,7 +51,7 @@ def play(schedule_running: Any, case: dict) -> list[dict]:
     """What ``schedule_running`` returned and left behind, step by step. Whoever was scheduled then gets one token."""
     running, waiting, manager = _engine(case)
     everybody = {request.request_id: request for request in [*running, *waiting]}
-    told = []
+    steps = []
     for _ in range(case["steps"]):
         given: dict[str, Any] = {}
         manager.log.clear()
@@ -70,10 +70,10 @@ def play(schedule_running: Any, case: dict) -> list[dict]:
 
         returned = attempt(run)
         if raised(returned):
-            told.append({"returned": returned, "asked": list(manager.log)})
+            steps.append({"returned": returned, "asked": list(manager.log)})
             break
         free = manager.block_pool.free_block_queue.get_all_free_blocks()
-        told.append({
+        steps.append({
             "returned": returned,
             "asked": list(manager.log),
             "running": attempt(lambda: [r.request_id for r in running]),
@@ -89,7 +89,7 @@ def play(schedule_running: Any, case: dict) -> list[dict]:
             request.append_output_token(20_000 + request.num_tokens)
         if not running:
             break
-    return told
+    return steps
 
 
 def _number(block: Any, blocks: list[Any]) -> Any:

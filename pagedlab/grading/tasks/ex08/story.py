@@ -32,8 +32,8 @@ class Puzzle:
     def __str__(self) -> str:
         lines = [f"block size   {BLOCK_SIZE}", f"free blocks  {self.free}", "running, in order of admission:"]
         for name, (prompt, generated, table) in self.running.items():
-            told = f"{prompt} prompt + {generated} generated tokens (the last one is not in memory yet)"
-            lines.append(f"   {name}  {told}, {len(table)} block{'' if len(table) == 1 else 's'}")
+            tokens = f"{prompt} prompt + {generated} generated tokens (the last one is not in memory yet)"
+            lines.append(f"   {name}  {tokens}, {len(table)} block{'' if len(table) == 1 else 's'}")
         return "\n".join(lines)
 
 
@@ -79,7 +79,7 @@ def moment(seed: int) -> tuple[int, int]:
 def puzzle(seed: int) -> Puzzle:
     """The puzzle of a seed, from the small random model's run up to its moment. ``print`` it."""
     with on_one_core():
-        return told(at_the_moment(seed), seed)
+        return puzzle_of(at_the_moment(seed), seed)
 
 
 def at_the_moment(seed: int) -> Any:
@@ -90,7 +90,7 @@ def at_the_moment(seed: int) -> Any:
     return llm
 
 
-def told(llm: Any, seed: int) -> Puzzle:
+def puzzle_of(llm: Any, seed: int) -> Puzzle:
     """The puzzle as a run of the story tells it, at its moment."""
     state, running = replay(llm.trace), {}
     for name in state.running:

@@ -33,9 +33,9 @@ class Puzzle:
     pools: list[int]
 
     def __str__(self) -> str:
-        asked = ", ".join(f"{name} {n}" for name, n in zip(NAMES, self.prompts, strict=True))
+        prompts = ", ".join(f"{name} {n}" for name, n in zip(NAMES, self.prompts, strict=True))
         lines = [
-            f"prompts, in order of arrival  {asked} tokens; the first {COMMON} are the same in all",
+            f"prompts, in order of arrival  {prompts} tokens; the first {COMMON} are the same in all",
             f"answers                       {ANSWER} tokens each",
             f"block size                    {BLOCK_SIZE}",
             "",
@@ -77,10 +77,10 @@ def _engine(prompts: list[int], card: int, setting: int, **parts: Any) -> Any:
 def puzzle(seed: int) -> Puzzle:
     """The puzzle of a seed. ``print`` it."""
     with on_one_core():
-        return told([story(seed, setting) for setting in range(1, len(CHANGES) + 1)], seed)
+        return puzzle_of([story(seed, setting) for setting in range(1, len(CHANGES) + 1)], seed)
 
 
-def told(engines: list[Any], seed: int) -> Puzzle:
+def puzzle_of(engines: list[Any], seed: int) -> Puzzle:
     """The puzzle as the engines of the four settings tell it."""
     return Puzzle(seed, _prompts(seed)[0], [llm.num_blocks - 1 for llm in engines])
 

@@ -85,10 +85,10 @@ def puzzle(seed: int) -> Puzzle:
     """The puzzle of a seed. ``print`` it."""
     with on_one_core():
         llm = story(seed, small_model())
-        return told(before(llm), calls_of_a_step(llm))
+        return puzzle_of(before(llm), calls_of_a_step(llm))
 
 
-def told(moment: tuple[str, ...], calls: list[Call]) -> Puzzle:
+def puzzle_of(moment: tuple[str, ...], calls: list[Call]) -> Puzzle:
     """The puzzle of a step. Its calls stand in the order of the alphabet, which says nothing about theirs."""
     texts = sorted(call.text for call in calls)
     return Puzzle(moment, dict(zip("abcdefghijklmnopqrstuvwxyz", texts, strict=False)))
