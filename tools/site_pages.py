@@ -13,9 +13,9 @@ from nbconvert.filters import markdown2html
 from pygments.formatters import HtmlFormatter
 from routes import ROUTES, chapters, question
 
-from pagedlab.viz import export
+from pagedlab.viz.kit import export
 
-DOCS = ("one-page", "glossary", "map", "where-next", "learners")
+DOCS = ("one-page", "glossary", "map", "where-next", "eviction", "learners")
 CODE = re.compile(r"(```.*?```|`[^`\n]*`)", flags=re.S)
 MATH = re.compile(r"\$\$(.+?)\$\$|(?<![\\$\w])\$([^$\n]+?)\$(?!\w)", flags=re.S)
 # Files of the repository that the site has no page of: their name stays, as code.

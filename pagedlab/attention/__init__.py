@@ -1,41 +1,25 @@
-"""One function, three back ends: attention of a ragged batch over K and V that lie in blocks.
-
-reference   what attention *is*, in float64, one request at a time: slow, and plainly right
-torch       the quick one on a CPU
-triton      the kernels of `kernels/`: the quick one on a GPU (and, under TRITON_INTERPRET=1, on a CPU, slowly)
-"""
+"""One function, and a table of back ends: attention of a ragged batch over K and V that lie in blocks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from importlib.util import find_spec
 
 import torch
 
+from pagedlab.attention.backends import BACKENDS, AttentionBackend, backend_for, choose_backend
+from pagedlab.attention.checks import can_look, check_inputs, check_options, check_values
 from pagedlab.attention.kv_pool import KVPool, LayerKV
-from pagedlab.errors import PagedlabError
 
-BACKENDS = ("reference", "torch", "triton")
-
-__all__ = ["BACKENDS", "KVPool", "LayerKV", "choose_backend", "for_all_layers", "paged_attention"]
-
-
-def choose_backend(backend: str | None, device: torch.device) -> str:
-    """The back end for this device, or the one that was asked for. Raises PagedlabError for an unknown name, and for
-    "triton" where there is none."""
-    if backend is None:
-        # Triton exists on Linux only.
-        return "triton" if device.type == "cuda" and find_spec("triton") else "torch"
-    if backend not in BACKENDS:
-        raise PagedlabError(
-            f"Unknown attention backend {backend!r}; allowed are {', '.join(BACKENDS)}, or None to choose by device."
-        )
-    if backend == "triton" and not find_spec("triton"):
-        from pagedlab.kernels import WHY_NOT
-
-        raise PagedlabError(f"The Triton back end cannot run: {WHY_NOT}. Use backend='torch'.")
-    return backend
+__all__ = [
+    "BACKENDS",
+    "AttentionBackend",
+    "KVPool",
+    "LayerKV",
+    "choose_backend",
+    "for_all_layers",
+    "paged_attention",
+]
 
 
 def paged_attention(
@@ -62,7 +46,7 @@ def paged_attention(
     scale            factor on the scores, above 0; 1 / sqrt(head size) by default
     sliding_window   a query sees itself and the `sliding_window - 1` tokens before it (Mistral); None: all before it
     soft_cap         scores become `soft_cap * tanh(score / soft_cap)` before the softmax (Gemma 2)
-    backend          "reference", "torch" or "triton"; None chooses by device
+    backend          one of `BACKENDS`: "reference", "torch" or "triton"; None chooses by device
 
     Returns `[tokens, query heads, head size]` in query's dtype. Memory that no token was written to may hold anything,
     NaN included: it is never part of the result. Raises PagedlabError for inputs that cannot be right. On a GPU the
@@ -70,10 +54,8 @@ def paged_attention(
     there the caller answers for them.
     The paper: section 4.1 (PagedAttention); the arguments are those of vLLM's `vllm/v1/attention/backends/`.
     """
-    from pagedlab.attention.checks import can_look, check_inputs, check_options, check_values
-
     check_inputs(query, kv_pool, block_tables, seq_lens, query_start_loc)
-    chosen = choose_backend(backend, query.device)
+    chosen = backend_for(backend, query.device)
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1])
     scale, sliding_window, soft_cap = check_options(scale, sliding_window, soft_cap)
@@ -81,13 +63,8 @@ def paged_attention(
         check_values(len(query), kv_pool, block_tables, seq_lens, query_start_loc)
     if sliding_window is not None and sliding_window >= block_tables.shape[1] * kv_pool.block_size:
         sliding_window = None  # no context is longer
-    if chosen == "reference":
-        from pagedlab.attention.reference import attention
-    elif chosen == "torch":
-        from pagedlab.attention.torch_backend import attention
-    else:
-        from pagedlab.kernels.run import attention
-    return attention(query, kv_pool, block_tables, seq_lens, query_start_loc, scale, sliding_window, soft_cap)
+    places = (block_tables, seq_lens, query_start_loc)
+    return chosen.attend(query, kv_pool, *places, scale, sliding_window, soft_cap)
 
 
 def for_all_layers(
@@ -99,29 +76,16 @@ def for_all_layers(
     They are looked at once, at the first layer, instead of in each one; the results are the same. kv_pool: any layer of
     the pool. Errors as of `paged_attention`.
     """
-    from pagedlab.attention.checks import can_look, check_inputs, check_values
-
     places = (block_tables, seq_lens, query_start_loc)
     run: list[Callable[..., torch.Tensor]] = []
 
     def attend(query: torch.Tensor, layer: LayerKV) -> torch.Tensor:
         if not run:
-            chosen = choose_backend(None, query.device)
+            chosen = backend_for(None, query.device)
             check_inputs(query, layer, *places)
             if can_look(query.device, chosen):
                 check_values(len(query), layer, *places)
-            run.append(_for_a_step(chosen, kv_pool, places))
+            run.append(chosen.plan(kv_pool, *places))
         return run[0](query, layer, 1.0 / math.sqrt(query.shape[-1]))
 
     return attend
-
-
-def _for_a_step(chosen: str, kv_pool: LayerKV, places: tuple[torch.Tensor, ...]) -> Callable[..., torch.Tensor]:
-    """`run(query, layer, scale)`."""
-    if chosen == "torch":
-        from pagedlab.attention.torch_backend import Plan
-
-        return Plan(kv_pool, *places).run
-    from pagedlab.kernels.run import attention
-
-    return lambda query, layer, scale: attention(query, layer, *places, scale)

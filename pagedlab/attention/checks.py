@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from pagedlab.attention.backends import AttentionBackend
 from pagedlab.errors import PagedlabError, is_real, is_whole, whole
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -22,9 +23,9 @@ def debug() -> bool:
     return os.environ.get("PAGEDLAB_DEBUG") == "1"
 
 
-def can_look(device: torch.device, backend: str) -> bool:
+def can_look(device: torch.device, backend: AttentionBackend) -> bool:
     """May values be looked at? Where that makes nobody wait, and where the back end looks at them anyway."""
-    return device.type == "cpu" or backend != "triton" or debug()
+    return device.type == "cpu" or backend.looks or debug()
 
 
 def check_inputs(query, layer, block_tables, seq_lens, query_start_loc) -> None:

@@ -31,7 +31,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from pagedlab.attention.backends import backend_for
+from pagedlab.attention.write import write_kv
 from pagedlab.errors import whole
+from pagedlab.kernels.pairs import check_pairs
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,6 @@ class LayerKV:
         A slot of -1 is skipped: that is how a captured CUDA graph, whose batch size is fixed, carries empty places
         (vLLM: `reshape_and_cache`). Raises PagedlabError for shapes, dtypes or slots that cannot be right.
         """
-        from pagedlab.attention.write import write_kv
-
         write_kv(self, key, value, slot_mapping, backend=backend)
 
 
@@ -123,20 +124,9 @@ class KVPool:
         the order of the pairs does not matter. Raises PagedlabError, and copies nothing, for an id outside the pool or
         two copies into one block.
         """
-        from pagedlab.attention import choose_backend
-        from pagedlab.kernels.pairs import check_pairs
-
         sources, destinations = check_pairs("copy_blocks", pairs, self.num_blocks, self.num_blocks)
-        if not sources:
-            return
-        if choose_backend(None, self.device) == "triton" and not set(destinations) & set(sources):
-            from pagedlab.kernels.move_blocks import copy_blocks
-
-            copy_blocks(self.data, list(zip(sources, destinations, strict=True)))
-            return
-        source = torch.tensor(sources, device=self.device)
-        destination = torch.tensor(destinations, device=self.device)
-        self.data.index_copy_(2, destination, self.data.index_select(2, source))
+        if sources:
+            backend_for(None, self.device).copy_blocks(self.data, sources, destinations)
 
     @property
     def bytes_per_token(self) -> int:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import torch
 
+from pagedlab.attention.backends import AttentionBackend, plan_nothing
+from pagedlab.attention.torch_backend import copy_blocks, write
+
 
 def attention(query, layer, block_tables, seq_lens, query_start_loc, scale, sliding_window=None, soft_cap=None):
     """See `pagedlab.attention.paged_attention`; here with `scale` given. Computes in float64, returns query's dtype."""
@@ -35,3 +38,6 @@ def attention(query, layer, block_tables, seq_lens, query_start_loc, scale, slid
             weight = torch.softmax(score.masked_fill(~visible, float("-inf")), dim=-1)
             output[start:end, head] = (weight @ value[:, kv_head]).to(query.dtype)
     return output
+
+
+BACKEND = AttentionBackend("reference", (), attention, plan_nothing(attention), write, copy_blocks)

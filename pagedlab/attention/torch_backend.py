@@ -21,6 +21,8 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
+from pagedlab.attention.backends import AttentionBackend
+
 SAME_CALL_WASTE = 128  # padding (in tokens) that is cheaper than a call of its own; measured on one core of an AMD EPYC
 SCRATCH_BYTES = 2 << 20  # K and V gathered for one call: small enough to stay near the processor
 SCRATCH_BYTES_OF_A_GPU = 256 << 20  # few calls, and a bound on memory; without Triton only
@@ -260,3 +262,36 @@ def _buffer(which, rows, like):
         with torch.inference_mode(False):  # made in inference mode, it could not be written outside of it
             buffers[name] = torch.empty(rows, *like.shape[2:], dtype=like.dtype, device=like.device)
     return buffers[name][:rows]
+
+
+# ------------------------------------------------------------------------------------------- writing, and moving blocks
+
+
+def write(layer, slot_mapping, lowest):
+    """`put(layer, key, value)` for a step; see `AttentionBackend`. Slots of -1 are skipped."""
+    kept = None if lowest >= 0 else slot_mapping >= 0
+    slots = slot_mapping if kept is None else slot_mapping[kept]
+    places = (slots // layer.block_size, slots % layer.block_size)
+
+    def put(layer, key, value):
+        if kept is not None:
+            key, value = key[kept], value[kept]
+        layer.key.index_put_(places, key)
+        layer.value.index_put_(places, value)
+
+    return put
+
+
+def copy_blocks(data: torch.Tensor, sources: list[int], destinations: list[int]) -> None:
+    source, destination = (torch.tensor(ids, device=data.device) for ids in (sources, destinations))
+    data.index_copy_(2, destination, data.index_select(2, source))
+
+
+BACKEND = AttentionBackend(
+    name="torch",
+    devices=("cpu", "cuda", "mps"),
+    attend=attention,
+    plan=lambda layer, *places: Plan(layer, *places).run,
+    write=write,
+    copy_blocks=copy_blocks,
+)

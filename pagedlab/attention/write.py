@@ -6,16 +6,15 @@ from collections.abc import Callable
 
 import torch
 
+from pagedlab.attention.backends import AttentionBackend, backend_for
 from pagedlab.attention.checks import can_look, check_layer, check_tensors
 from pagedlab.errors import PagedlabError
 
 
 def write_kv(layer, key: torch.Tensor, value: torch.Tensor, slot_mapping: torch.Tensor, *, backend=None) -> None:
     """Write K and V `[tokens, KV heads, head size]` of new tokens into their slots (see `LayerKV.write`)."""
-    from pagedlab.attention import choose_backend
-
     check_write(layer, key, value, slot_mapping)
-    _putting(layer, slot_mapping, choose_backend(backend, key.device))(layer, key, value)
+    _putting(layer, slot_mapping, backend_for(backend, key.device))(layer, key, value)
 
 
 def for_all_layers(layer, slot_mapping: torch.Tensor) -> Callable[..., None]:
@@ -23,10 +22,8 @@ def for_all_layers(layer, slot_mapping: torch.Tensor) -> Callable[..., None]:
 
     They are looked at once, slots here and shapes at the first layer. Errors as of `write_kv`.
     """
-    from pagedlab.attention import choose_backend
-
     check_slot_mapping(slot_mapping)
-    put = _putting(layer, slot_mapping, choose_backend(None, slot_mapping.device))
+    put = _putting(layer, slot_mapping, backend_for(None, slot_mapping.device))
     checked = False
 
     def write(layer, key, value):
@@ -39,7 +36,7 @@ def for_all_layers(layer, slot_mapping: torch.Tensor) -> Callable[..., None]:
     return write
 
 
-def _putting(layer, slot_mapping, chosen: str) -> Callable[..., None]:
+def _putting(layer, slot_mapping, chosen: AttentionBackend) -> Callable[..., None]:
     """`put(layer, key, value)`, which looks at nothing. Slots are looked at here, where they can be."""
     if slot_mapping.numel() == 0:
         return lambda layer, key, value: None
@@ -47,26 +44,7 @@ def _putting(layer, slot_mapping, chosen: str) -> Callable[..., None]:
     if can_look(slot_mapping.device, chosen):
         lowest, highest = (int(slot) for slot in slot_mapping.aminmax())  # makes a GPU wait: there for debugging only
         check_slots(lowest, highest, layer)
-    if chosen == "triton":
-        from pagedlab.kernels.write_kv import write_kv as write_with_triton
-
-        return lambda layer, key, value: write_with_triton(layer, key, value, slot_mapping)
-    kept = None if lowest >= 0 else slot_mapping >= 0
-    places = _places(layer, slot_mapping, kept)
-    return lambda layer, key, value: _put(layer, key, value, *places)
-
-
-def _places(layer, slot_mapping, kept):
-    """(which tokens are written or None for all, where: their blocks and offsets)."""
-    slots = slot_mapping if kept is None else slot_mapping[kept]
-    return kept, (slots // layer.block_size, slots % layer.block_size)
-
-
-def _put(layer, key, value, kept, places):
-    if kept is not None:
-        key, value = key[kept], value[kept]
-    layer.key.index_put_(places, key)
-    layer.value.index_put_(places, value)
+    return chosen.write(layer, slot_mapping, lowest)
 
 
 def check_write(layer, key, value, slot_mapping) -> None:

@@ -51,12 +51,12 @@ def decode_seconds(llm: LLM, batch: int, *, context: int = 16, steps: int = 5) -
     engine = LLM(llm, block_size=size, num_gpu_blocks_override=blocks, max_num_seqs=batch, enable_prefix_caching=False)
     tokens = Random(batch)
     for _ in range(batch):
-        prompt = [tokens.randrange(llm.model.config.vocab_size) for _ in range(context)]
+        prompt = [tokens.randrange(llm.executor.model_config.vocab_size) for _ in range(context)]
         engine.add_request(prompt, SamplingParams(max_tokens=steps + 2, ignore_eos=True))
     while any(request.num_computed_tokens < context for request in engine.requests.values()):
         engine.step()  # the prefill
     engine.step()  # the first decode step warms up whatever is lazy
-    return min(_seconds(engine.step, engine.model.device) for _ in range(steps))
+    return min(_seconds(engine.step, engine.executor.model.device) for _ in range(steps))
 
 
 def _seconds(work: Callable[[], object], device: torch.device | str) -> float:
@@ -78,7 +78,7 @@ def serve(llm: LLM, lengths: Sequence[tuple[int, int]], at_once: int, *, continu
     knobs = {"block_size": size, "num_gpu_blocks_override": blocks, "enable_prefix_caching": False}
     engine = LLM(llm, max_num_seqs=at_once, **knobs)
     tokens = Random(0)
-    prompts = [[tokens.randrange(llm.model.config.vocab_size) for _ in range(prompt)] for prompt, _ in lengths]
+    prompts = [[tokens.randrange(llm.executor.model_config.vocab_size) for _ in range(prompt)] for prompt, _ in lengths]
     group = len(lengths) if continuous else at_once
     started = time.perf_counter()
     for first in range(0, len(lengths), group):

@@ -36,14 +36,14 @@ def measure(
     opponents, and where transformers is not installed."""
     _check(cases, rounds, against)
     llm = LLM(model, device="cpu", dtype=torch.float32)
-    check_room(cases, llm.model.config.name, llm.max_model_len)
+    check_room(cases, llm.executor.model_config.name, llm.max_model_len)
     sides: dict[str, Callable[[list[list[int]], int], list[list[int]]]] = {"pagedlab": _ours(llm)}
-    result: dict[str, Any] = {"benchmark": "engine", "model": llm.model.config.name, "rounds": rounds}
+    result: dict[str, Any] = {"benchmark": "engine", "model": llm.executor.model_config.name, "rounds": rounds}
     result |= {"machine": machine()}
     if against:
         from pagedlab.bench.others import Transformers
 
-        theirs = Transformers(llm.model)
+        theirs = Transformers(llm.executor.model)
         sides |= {"padded": theirs.padded, "continuous": theirs.continuous}
         result["transformers"] = theirs.version
     result["cases"] = {name: _case(llm, sides, WORKLOADS[name], rounds) for name in cases}
@@ -68,8 +68,8 @@ def _ours(llm: LLM) -> Callable[[list[list[int]], int], list[list[int]]]:
 
 
 def _case(llm: LLM, sides: dict[str, Callable], workload: Workload, rounds: int) -> dict[str, Any]:
-    vocab_size = llm.model.config.vocab_size
-    bound = BoundOf(llm.model, workload)
+    vocab_size = llm.executor.model_config.vocab_size
+    bound = BoundOf(llm.executor.model, workload)
     small = Workload("warm", "", (8, 9), 2)
     for side in sides.values():
         side(small.prompts(vocab_size, 0), small.new)

@@ -38,8 +38,8 @@ for i in range(({blocks} - 1) * 16 // (each + 16)):
     llm.add_request([(7 * i + j) % 250 for j in range(each)], SamplingParams(max_tokens=4, ignore_eos=True))
 while llm.has_unfinished_requests():
     llm.step()
-llm.kv_pool.data.add_(0)  # whatever no request came to use counts as pool all the same
-print(kilobytes("VmHWM"), llm.model.num_bytes, llm.kv_pool.num_bytes)"""
+llm.executor.kv_pool.data.add_(0)  # whatever no request came to use counts as pool all the same
+print(kilobytes("VmHWM"), llm.executor.model.num_bytes, llm.executor.kv_pool.num_bytes)"""
 STEPS = """\
 from pagedlab import LLM, SamplingParams
 llm = LLM("tiny-random", num_gpu_blocks_override=512)

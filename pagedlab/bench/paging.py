@@ -18,11 +18,12 @@ from typing import Any
 
 import torch
 
-from pagedlab.attention import KVPool, LayerKV, paged_attention
+from pagedlab.attention import KVPool, LayerKV
 from pagedlab.attention.torch_backend import Plan
 from pagedlab.bench.machine import check_writable, keep, machine, machine_line
-from pagedlab.engine.runner import ModelRunner, ScheduledRequest
 from pagedlab.errors import PagedlabError
+from pagedlab.executor import ScheduledRequest
+from pagedlab.executor.runner import ModelRunner
 from pagedlab.kv.block_table import BlockTable
 from pagedlab.model.weights import load_model
 
@@ -116,7 +117,7 @@ def _sides(llama: Any, context: int, steps: int) -> tuple[Callable, Callable, KV
     for r, table in enumerate(tables):  # [layers, 2, KV heads, tokens, head size] -> blocks of tokens
         pool.data[:, :, table] = own.data[:, :, r].transpose(2, 3).unflatten(2, (each, BLOCK_SIZE))
     limits = {"max_num_seqs": BATCH, "max_num_batched_tokens": BATCH, "max_model_len": each * BLOCK_SIZE}
-    paged = ModelRunner(llama, pool, paged_attention, **limits)
+    paged = ModelRunner(llama, pool, **limits)
     contiguous = ModelRunner(llama, own, contiguous_attention, **limits)
     rng = Random(1)
     tokens = [[rng.randrange(c.vocab_size) for _ in range(room)] for _ in range(BATCH)]

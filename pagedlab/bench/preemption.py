@@ -25,11 +25,13 @@ import torch
 
 from pagedlab.attention import KVPool
 from pagedlab.engine import LLM, SamplingParams
-from pagedlab.engine.runner import ModelRunner, ScheduledRequest
-from pagedlab.engine.swap_space import SwapSpace
 from pagedlab.errors import PagedlabError
+from pagedlab.executor import ScheduledRequest
+from pagedlab.executor.runner import ModelRunner
+from pagedlab.executor.swap_space import SwapSpace
 from pagedlab.kv.block_table import BlockTable
 from pagedlab.kv.swap import RecomputeCost, SwapCost, cheaper, crossover
+from pagedlab.model.llama import LlamaModel
 
 CALIBRATE_SWAP = [(32, 16), (512, 16), (512, 1), (128, 4), (256, 64), (768, 256)]  # (tokens, block size)
 CALIBRATE_PREFILL = [16, 128, 384]  # tokens
@@ -72,9 +74,7 @@ def run(*, model: str = "smollm2", device: str | None = None, json: bool = False
             )
     result = {
         "benchmark": "preemption",
-        "model": base.model.config.name,
-        "device": base.device_name,
-        "dtype": str(base.model.dtype).removeprefix("torch."),
+        **{name: base.executor.describe()[name] for name in ("model", "device", "dtype")},
         "threads": torch.get_num_threads(),
         "bytes_per_token": swap.bytes_per_token,
         # None: not separable, see `separated`.
@@ -110,7 +110,7 @@ def run(*, model: str = "smollm2", device: str | None = None, json: bool = False
 
 def measure_swap_cost(llm: LLM, copy: Copy = SwapSpace.copy) -> SwapCost:
     """Of this model's blocks, between this device and the CPU's memory. ``copy``: how they are copied."""
-    bytes_per_token = llm.kv_pool.bytes_per_token
+    bytes_per_token = llm.executor.kv_pool.bytes_per_token
     rows, seconds = [], []
     for num_tokens, block_size in CALIBRATE_SWAP:
         blocks = -(-num_tokens // block_size)
@@ -167,8 +167,8 @@ def one_by_one(origin: torch.Tensor, target: torch.Tensor, pairs: list[tuple[int
 
 def _swap_seconds(llm: LLM, num_tokens: int, block_size: int, copy: Copy) -> float:
     """Out and in again, blocks scattered over both pools."""
-    c, blocks = llm.model.config, -(-num_tokens // block_size)
-    pool = KVPool(c.num_layers, 2 * blocks, block_size, c.num_kv_heads, c.head_size, llm.model.dtype, llm.model.device)
+    model, blocks = llm.executor.model, -(-num_tokens // block_size)
+    pool = _pool(model, 2 * blocks, block_size)
     pool.data.normal_()  # pages that nobody has written yet are not really there
     space = SwapSpace(pool, 2 * blocks)
     rng = Random(0)
@@ -179,27 +179,31 @@ def _swap_seconds(llm: LLM, num_tokens: int, block_size: int, copy: Copy) -> flo
         copy(space.data, pool.data, [(new, old) for old, new in pairs])
 
     there_and_back()  # the first one finds its pages
-    return _seconds(there_and_back, llm.model.device, ROUNDS_SWAP)
+    return _seconds(there_and_back, model.device, ROUNDS_SWAP)
+
+
+def _pool(model: LlamaModel, num_blocks: int, block_size: int) -> KVPool:
+    c = model.config
+    return KVPool(c.num_layers, num_blocks, block_size, c.num_kv_heads, c.head_size, model.dtype, model.device)
 
 
 def _prefill_seconds(llm: LLM, num_tokens: int) -> float:
-    c, block_size = llm.model.config, 16
+    model, block_size = llm.executor.model, 16
     blocks = -(-num_tokens // block_size)
-    pool = KVPool(c.num_layers, blocks, block_size, c.num_kv_heads, c.head_size, llm.model.dtype, llm.model.device)
     runner = ModelRunner(
-        llm.model,
-        pool,
-        llm.parts["attention"],
+        model,
+        _pool(model, blocks, block_size),
+        llm.executor.attention,
         max_num_seqs=1,
         max_num_batched_tokens=num_tokens,
         max_model_len=num_tokens,
     )
     rng = Random(0)
-    tokens = [rng.randrange(c.vocab_size) for _ in range(num_tokens)]
+    tokens = [rng.randrange(model.config.vocab_size) for _ in range(num_tokens)]
     part = ScheduledRequest("A", tokens, 0, num_tokens, BlockTable(block_size, range(blocks)))
-    if llm.model.device.type == "cuda":
+    if model.device.type == "cuda":
         runner.run([part])  # the first of a shape may compile something
-    return _seconds(lambda: runner.run([part]), llm.model.device, ROUNDS_PREFILL)
+    return _seconds(lambda: runner.run([part]), model.device, ROUNDS_PREFILL)
 
 
 def _seconds(work: Callable[[], Any], device: torch.device, rounds: int) -> float:
@@ -222,7 +226,7 @@ def _seconds(work: Callable[[], Any], device: torch.device, rounds: int) -> floa
 def _overload(base: LLM, preemption: str) -> dict[str, Any]:
     """Four requests of 5 to 6 blocks each, in a pool of 18: some have to make room for others."""
     rng = Random(1)
-    prompts = [[rng.randrange(base.model.config.vocab_size) for _ in range(64)] for _ in range(4)]
+    prompts = [[rng.randrange(base.executor.model_config.vocab_size) for _ in range(64)] for _ in range(4)]
     llm = LLM(
         base,
         record=True,
@@ -299,8 +303,8 @@ def work_done(llm: LLM) -> dict[str, int]:
         "preemptions": sum(e.kind == "request_preempted" for e in events),
         "recomputed_tokens": len(written) - len(set(written)),
         "found_tokens": found,
-        "swapped_bytes": moved * llm.kv_pool.bytes_per_block,
-        "copied_bytes": sum(e.kind == "block_copied" for e in events) * llm.kv_pool.bytes_per_block,
+        "swapped_bytes": moved * llm.executor.kv_pool.bytes_per_block,
+        "copied_bytes": sum(e.kind == "block_copied" for e in events) * llm.executor.kv_pool.bytes_per_block,
     }
 
 

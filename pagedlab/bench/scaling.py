@@ -18,11 +18,12 @@ from typing import Any
 
 import torch
 
-from pagedlab.attention import KVPool, paged_attention
+from pagedlab.attention import KVPool
 from pagedlab.bench.machine import check_writable, keep, machine, machine_line
 from pagedlab.engine import LLM, SamplingParams
-from pagedlab.engine.runner import ModelRunner, ScheduledRequest
 from pagedlab.errors import PagedlabError
+from pagedlab.executor import ScheduledRequest
+from pagedlab.executor.runner import ModelRunner
 from pagedlab.kv.block_table import BlockTable
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
@@ -44,16 +45,16 @@ def measure(
     llm = LLM(model, device="cpu", dtype=torch.float32, num_gpu_blocks_override=2)
     if llm.max_model_len < SHARES_PROMPT + SHARES_NEW or min(contexts) > llm.max_model_len:
         raise PagedlabError(
-            f"{llm.model.config.name} has room for {llm.max_model_len} tokens; this takes a model of at least "
+            f"{llm.executor.model_config.name} has room for {llm.max_model_len} tokens; this takes a model of at least "
             f"{max(min(contexts), SHARES_PROMPT + SHARES_NEW)}."
         )
     contexts = tuple(c for c in contexts if c <= llm.max_model_len)
     return {
         "benchmark": "scaling",
-        "model": llm.model.config.name,
+        "model": llm.executor.model_config.name,
         "steps": steps,
         "machine": machine(),
-        "step_seconds": _grid(llm.model, batches, contexts, steps),
+        "step_seconds": _grid(llm.executor.model, batches, contexts, steps),
         "shares": [_shares(llm, batch, recorded) for batch in batches for recorded in (False, True)],
     }
 
@@ -65,7 +66,7 @@ def _grid(model: Any, batches: tuple[int, ...], contexts: tuple[int, ...], steps
     for layer in pool.data:  # one at a time: random numbers for all at once would need the memory twice
         layer.normal_()
     limits = {"max_num_seqs": max(batches), "max_num_batched_tokens": max(batches), "max_model_len": max(contexts)}
-    runner = ModelRunner(model, pool, paged_attention, **limits)
+    runner = ModelRunner(model, pool, **limits)
     rng, points = Random(0), []
     for batch in batches:
         for context in contexts:
@@ -88,7 +89,7 @@ def _shares(llm: LLM, batch: int, recorded: bool) -> dict[str, Any]:
     """Of a decode step of `batch` requests: the part of the scheduler, and of the recorder where it is on."""
     num_blocks = 2 + batch * 8
     engine = LLM(llm, record=recorded, num_gpu_blocks_override=num_blocks)
-    vocab_size = llm.model.config.vocab_size
+    vocab_size = llm.executor.model_config.vocab_size
     # One prompt for all: only the first is computed in full.
     prompt = [Random(1).randrange(vocab_size) for _ in range(SHARES_PROMPT)]
     for _ in range(batch):

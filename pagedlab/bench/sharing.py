@@ -45,7 +45,7 @@ def run(
     base = LLM(model, device=device, num_gpu_blocks_override=2)
     result = {
         "benchmark": "sharing",
-        "model": base.model.config.name,
+        "model": base.executor.model_config.name,
         "device": base.device_name,
         "n": n,
         "max_tokens": max_tokens,
@@ -92,7 +92,7 @@ def compare_eras(
         figures = sharing(engine.trace)
         rows[name] = dataclasses.asdict(figures) | {
             "prompt_tokens_recomputed": figures.prompt_tokens_computed - len(tokens),
-            "kib": figures.blocks * engine.kv_pool.bytes_per_block / 1024,
+            "kib": figures.blocks * engine.executor.kv_pool.bytes_per_block / 1024,
             "token_ids": [answer.token_ids for answer in output.outputs],
         }
     return rows

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pagedlab.engine.request import Request
 from pagedlab.errors import PagedlabError, is_real, whole
@@ -83,19 +83,16 @@ class BeamSearch:
     cum_logprob: dict[str, float] = field(default_factory=dict)  # of the beams that live, by request id
     ended: list[Hypothesis] = field(default_factory=list)
 
-    def advance(self, beams: Sequence[Request], logprobs: Any) -> list[Proposal]:
-        """The proposals that go on: at most ``beam_width``, the likeliest first. ``logprobs``: float32 [beams,
-        vocabulary].
+    def advance(self, beams: Sequence[Request], logits: Sequence[Sequence[float]]) -> list[Proposal]:
+        """The proposals that go on: at most ``beam_width``, the likeliest first. ``logits``: [beams, vocabulary].
 
         Proposals that end the text are put aside into :attr:`ended`. Each beam makes twice as many as could survive, so
         that an end of text takes nobody's place.
         """
-        width = min(2 * self.params.beam_width, logprobs.shape[-1])
-        best = logprobs.topk(width, dim=-1)
         going_on = []
-        for beam, values, tokens in zip(beams, best.values.tolist(), best.indices.tolist(), strict=True):
+        for beam, row in zip(beams, logits, strict=True):
             so_far = self.cum_logprob.get(beam.request_id, 0.0)
-            for value, token in zip(values, tokens, strict=True):
+            for token, value in likeliest(row, 2 * self.params.beam_width):
                 if token in self.eos_token_ids and not self.params.ignore_eos:
                     self.ended.append(Hypothesis([*beam.output_token_ids, token], so_far + value, "stop"))
                 else:
@@ -113,3 +110,17 @@ class BeamSearch:
     def _score(self, answer: Hypothesis) -> float:
         num_tokens = self.num_prompt_tokens + len(answer.token_ids) - (answer.finish_reason == "stop")
         return answer.cum_logprob / max(num_tokens, 1) ** self.params.length_penalty
+
+
+def likeliest(logits: Sequence[float], count: int) -> list[tuple[int, float]]:
+    """(token id, log probability) of the ``count`` likeliest tokens, or of all where there are fewer, the best first;
+    of equals the one with the lower id."""
+    import numpy as np  # here, so that a scheduler alone starts at once
+
+    row = np.asarray(logits, dtype=np.float64)
+    count = min(count, len(row))
+    chosen = np.sort(np.argpartition(-row, count - 1)[:count])
+    chosen = chosen[np.argsort(-row[chosen], kind="stable")]
+    largest = row.max()
+    total = largest + np.log(np.exp(row - largest).sum())
+    return list(zip(chosen.tolist(), (row[chosen] - total).tolist(), strict=True))

@@ -1,23 +1,20 @@
-"""The pool that a card would have: the same sum as ``pool_size.py``, for a card and a model that are not here.
+"""The pool that a card would have: the same sum as ``executor/pool_size.py``, for a card and a model that are not here.
 
 Nothing of this is measured here. The card's memory is what CUDA reports for such a card, the weights follow from the
-model's shape, the activation peak from the formula in ``pool_size.py``, and what else the card holds is assumed, see
+model's shape, the activation peak from that file's formula, and what else the card holds is assumed, see
 ``Held``. Source: vLLM v0.32.0 ``v1/worker/utils.py`` (``request_memory``) and ``v1/worker/gpu_worker.py``
 (``determine_available_memory``).
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
-from pagedlab.engine.config import GIB, EngineConfig
-from pagedlab.engine.pool_size import PoolBudget, activation_peak
+from pagedlab.engine.config import EngineConfig
 from pagedlab.errors import PagedlabError, is_real
-from pagedlab.model.llama import LlamaConfig
+from pagedlab.executor.pool_size import GIB, PoolBudget, activation_peak, block_bytes, machine_memory
+from pagedlab.model.config import LlamaConfig
 
 HERE = "this machine"
 # GiB, as CUDA reports them (``total_memory``); the data sheets say 16, 24, 40, 80 and 141 GB. Drivers differ
@@ -59,10 +56,10 @@ class Held:
 
 @dataclass(frozen=True)
 class CardModel:
-    """A model by its shape: what ``activation_peak`` wants to know of one."""
+    """A model by its shape, and the bytes of a number."""
 
     config: LlamaConfig
-    dtype: torch.dtype = torch.bfloat16  # on a T4 float16, which is as large
+    bytes_per_element: int = 2  # of bfloat16, and of float16 on a T4
 
     @property
     def num_parameters(self) -> int:
@@ -74,7 +71,7 @@ class CardModel:
 
     @property
     def num_bytes(self) -> int:
-        return self.num_parameters * torch.empty(0, dtype=self.dtype).element_size()
+        return self.num_parameters * self.bytes_per_element
 
 
 @dataclass(frozen=True)
@@ -105,9 +102,9 @@ class CardPlan:
 def card_memory(card: str) -> int:
     """Bytes. Of this machine: its GPU's as the driver reports it, or the main memory where there is none."""
     if card == HERE:
-        if torch.cuda.is_available():
-            return torch.cuda.get_device_properties(0).total_memory
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        from pagedlab.executor.torch_executor import gpu_memory
+
+        return gpu_memory() or machine_memory()
     if not isinstance(card, str) or card not in CARDS:
         raise PagedlabError(f"There is no card {card!r} here; there are: {', '.join([*CARDS, HERE])}.")
     return int(CARDS[card] * GIB)
@@ -134,15 +131,14 @@ def plan_card(
         "enable_prefix_caching": enable_prefix_caching,
         "max_num_seqs": max_num_seqs,
     }
-    config = EngineConfig(**knobs, max_num_batched_tokens=max_num_batched_tokens)
+    shape = CardModel(MODELS[model])
+    c, element = shape.config, shape.bytes_per_element
+    config = EngineConfig(**knobs, max_num_batched_tokens=max_num_batched_tokens, max_model_len=c.max_model_len)
     held = Held() if held is None else held
     if not isinstance(held, Held):
         raise PagedlabError(f"held is {held!r}; give a pagedlab.engine.cards.Held(context=…, graphs=…, others=…).")
-    shape = CardModel(MODELS[model])
-    c, total = shape.config, card_memory(card)
-    element = torch.empty(0, dtype=shape.dtype).element_size()
-    bytes_per_block = 2 * c.num_layers * c.num_kv_heads * c.head_size * element * block_size
-    activations = activation_peak(shape, config, c.max_model_len)
+    total, bytes_per_block = card_memory(card), block_bytes(c, element, block_size)
+    activations = activation_peak(c, element, config)
     other = int((held.context + held.graphs) * GIB)
     allowed = int(gpu_memory_utilization * total)
     left = allowed - shape.num_bytes - activations - other

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from pagedlab.errors import PagedlabError, is_real, is_whole, whole
-
-GIB = 1 << 30
+from pagedlab.executor.pool_size import GIB
 
 
 @dataclass
@@ -86,3 +86,12 @@ class EngineConfig:
         if value >= 1 << 53:
             raise PagedlabError(f"{name} is {value}; no memory holds as many. Give less.")
         setattr(self, name, value)  # numpy's numbers become plain ones, which a trace's file can hold
+
+
+def config_of(knobs: dict[str, Any]) -> EngineConfig:
+    """Raises PagedlabError for a name that is no knob."""
+    allowed = [field.name for field in fields(EngineConfig)]
+    unknown = [name for name in knobs if name not in allowed]
+    if unknown:
+        raise PagedlabError(f"Unknown knob {', '.join(unknown)}. Knobs are: {', '.join(allowed)}.")
+    return EngineConfig(**knobs)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import torch
-
 import pagedlab
+from pagedlab.engine.config import EngineConfig
 from pagedlab.engine.request import Request
-from pagedlab.engine.runner import ScheduledRequest
 from pagedlab.engine.scheduler import SchedulerOutput
+from pagedlab.executor.abstract import ScheduledRequest
 from pagedlab.trace import events as ev
 from pagedlab.trace.recorder import Recorder, source_of
 
@@ -97,34 +95,15 @@ class EngineEvents:
             )
 
 
-def trace_header(model: Any, config: Any, **sizes: int) -> dict[str, Any]:
-    """Where and with which settings a run happens; see :class:`pagedlab.trace.Trace` for the keys. ``sizes``: what
-    followed from the knobs (num_blocks, num_cpu_blocks, max_model_len)."""
-    try:  # without importing it: whether kernels are interpreted is decided at that moment
-        triton_version = version("triton")
-    except PackageNotFoundError:  # Triton exists on Linux only
-        triton_version = None
-    cuda = model.device.type == "cuda"
-    capability = torch.cuda.get_device_capability(model.device) if cuda else None
-    shape = {
-        name: getattr(model.config, name) for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_size")
-    }
+def trace_header(described: dict[str, Any], config: EngineConfig, **sizes: int) -> dict[str, Any]:
+    """Where and with which settings a run happens; see :class:`pagedlab.trace.Trace` for the keys. ``described``: what
+    the executor says of itself. ``sizes``: what followed from the knobs (num_blocks, num_cpu_blocks, max_model_len)."""
     return {
         "schema": ev.SCHEMA_VERSION,
         "pagedlab": pagedlab.__version__,
-        "torch": torch.__version__,
-        "triton": triton_version,
-        "device": device_name(model.device),
-        "compute_capability": f"{capability[0]}.{capability[1]}" if capability else None,
-        "dtype": str(model.dtype).removeprefix("torch."),
-        "model": model.config.name,
-        "model_shape": shape | {"bytes_per_element": model.dtype.itemsize},
+        **described,
         "config": dataclasses.asdict(config) | sizes,
         "seed": config.seed,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "live": True,
     }
-
-
-def device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type.upper()

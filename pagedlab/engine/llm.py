@@ -2,99 +2,69 @@
 
 from __future__ import annotations
 
-import dataclasses
+import copy
 import operator
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-import torch
-
-from pagedlab.attention import KVPool, paged_attention
+from pagedlab.engine import refusals
 from pagedlab.engine import snapshot as snapshots
 from pagedlab.engine.beam import BeamSearchOutput, BeamSearchParams
-from pagedlab.engine.config import EngineConfig
-from pagedlab.engine.events import EngineEvents, device_name, trace_header
-from pagedlab.engine.pool_size import plan_cpu_pool, plan_pool
-from pagedlab.engine.request import CompletionOutput, Request, RequestOutput, SamplingParams
-from pagedlab.engine.runner import ModelRunner, ScheduledRequest
-from pagedlab.engine.sampling import answer_seed, request_seed, sample
-from pagedlab.engine.scheduler import Scheduler, SchedulerOutput
+from pagedlab.engine.config import config_of
+from pagedlab.engine.eras import ERAS
+from pagedlab.engine.events import EngineEvents, trace_header
+from pagedlab.engine.output import is_stop, output_of
+from pagedlab.engine.prompts import Prompt, check_text, encode, name_for, several
+from pagedlab.engine.request import Request, RequestOutput, SamplingParams
+from pagedlab.engine.sampling import answer_seed, request_seed
+from pagedlab.engine.scheduler import SchedulerOutput, StepUnderWay
 from pagedlab.engine.sequence_group import SequenceGroup
-from pagedlab.errors import PagedlabError, is_whole
-from pagedlab.kv.block_pool import BlockPool
+from pagedlab.errors import PagedlabError
+from pagedlab.executor import Executor, ScheduledRequest, make_executor
 from pagedlab.kv.block_table import BlockTable
-from pagedlab.kv.manager import KVCacheManager
-from pagedlab.kv.observed import ObservedBlockPool, ObservedKVCacheManager
-from pagedlab.model.weights import checked_device, load_model
 from pagedlab.trace import events as ev
 from pagedlab.trace.recorder import Recorder, Trace
-
-Prompt = str | Sequence[int]
-HALF = "\ufffd"  # how bytes that are no whole character (yet) are decoded
 
 
 class LLM:
     """A language model over a paged KV pool.
 
-    model: "smollm2", "tiny-random", a local Hugging Face folder, a hub name, or another ``LLM``, to share its weights.
-    device: None takes CUDA where there is one.
-    dtype: None is float32 on a CPU; on a GPU bfloat16 where it has that, else float16.
+    model: "smollm2" (None), "tiny-random", a local Hugging Face folder, a hub name, or another ``LLM``, to share its
+    weights.
+    device: None takes CUDA where there is one. dtype: None is float32 on a CPU; on a GPU bfloat16 where it has that,
+    else float16. executor: a :class:`pagedlab.executor.Executor` that has its model already, instead of these three.
     record: keep every event in :attr:`trace`, for the labs.
-    knobs: see :class:`EngineConfig`. With ``era="paper"`` this makes a :class:`pagedlab.engine.paper.PaperLLM`.
+    knobs: see :class:`EngineConfig`. ``era`` names the strategy, :class:`pagedlab.engine.v1.V1` or
+    :class:`pagedlab.engine.paper.Paper`.
 
-    A learner's parts replace ours. These make the part (a class will do): ``block_pool(num_gpu_blocks,
-    enable_caching)``, ``kv_cache_manager(block_pool, block_size, max_model_len, enable_caching)``,
-    ``scheduler(kv_cache_manager, max_num_seqs=, max_num_batched_tokens=, max_model_len=)``,
-    ``block_table(block_size)``. ``attention`` is called like ``pagedlab.attention.paged_attention``.
+    A learner's parts replace ours: ``block_pool``, ``kv_cache_manager``, ``scheduler`` and ``block_table`` are what
+    makes the part (a class will do); the era says with which arguments. ``attention`` is called like
+    ``pagedlab.attention.paged_attention``, by an executor that can.
 
     Source: vLLM ``entrypoints/llm.py`` and ``v1/engine/``, here in one process and synchronous.
     """
 
-    PARTS: ClassVar[dict[str, Any]] = {
-        "block_pool": BlockPool,
-        "kv_cache_manager": KVCacheManager,
-        "scheduler": Scheduler,
-        "block_table": BlockTable,
-        "attention": paged_attention,
-    }
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> LLM:
-        if cls is LLM and kwargs.get("era") == "paper":
-            from pagedlab.engine.paper import PaperLLM
-
-            return super().__new__(PaperLLM)
-        return super().__new__(cls)
-
     def __init__(
         self,
-        model: str | LLM = "smollm2",
+        model: str | LLM | None = None,
         *,
-        device: str | None = None,
-        dtype: torch.dtype | str | None = None,
+        device: Any = None,
+        dtype: Any = None,
+        executor: Executor | None = None,
         record: bool = False,
         block_pool: Callable[..., Any] | None = None,
         kv_cache_manager: Callable[..., Any] | None = None,
         scheduler: Callable[..., Any] | None = None,
         block_table: Callable[[int], Any] | None = None,
-        attention: Callable[..., torch.Tensor] | None = None,
+        attention: Callable[..., Any] | None = None,
         **knobs: Any,
     ) -> None:
         if not isinstance(record, bool):
             raise PagedlabError(f"record is {record!r}; it must be True (keep every event) or False.")
-        self.config = k = _config(knobs)
-        if isinstance(model, LLM):
-            self.model, self.tokenizer = model.model, model.tokenizer
-        else:
-            device = _choose_device(device)
-            self.model, self.tokenizer = load_model(
-                model, device=device, dtype=_choose_dtype(dtype, device), seed=k.seed
-            )
-        c = self.model.config
-        self.max_model_len = min(k.max_model_len or c.max_model_len, c.max_model_len)
-        self.pool_budget = plan_pool(self.model, k, self.max_model_len)
-        self.num_blocks = self.pool_budget.num_blocks
-        self.num_cpu_blocks = plan_cpu_pool(k, self.pool_budget)
+        self.config = k = config_of(knobs)
+        self.era = ERAS[k.era]
         given = {
             "block_pool": block_pool,
             "kv_cache_manager": kv_cache_manager,
@@ -102,36 +72,32 @@ class LLM:
             "block_table": block_table,
             "attention": attention,
         }
-        self.parts = self.PARTS | {name: part for name, part in given.items() if part is not None}
+        self.parts = self.era.PARTS | {name: part for name, part in given.items() if part is not None}
+
+        self.executor = _executor(executor, model, device, dtype, k.seed)
+        if attention is not None:
+            if not hasattr(self.executor, "attention"):
+                raise PagedlabError(f"{type(self.executor).__name__} has no attention that could be replaced.")
+            self.executor.attention = attention
+        self.tokenizer = self.executor.tokenizer
+        most = self.executor.model_config.max_model_len
+        self.max_model_len = min(k.max_model_len or most, most)
+        resolved = copy.copy(k)
+        resolved.max_model_len = self.max_model_len
+        self.pool_budget = self.executor.plan(resolved)
+        self.num_blocks = self.pool_budget.num_blocks
+        self.num_cpu_blocks = self.pool_budget.num_cpu_blocks
+        self.executor.initialize(resolved, self.pool_budget)
+        described = self.executor.describe()
+        self.device_name: str = described["device"]  # "CPU", or the GPU's name
 
         self.recorder: Recorder | None = None
         if record:
             sizes = {name: getattr(self, name) for name in ("num_blocks", "num_cpu_blocks", "max_model_len")}
-            self.recorder = Recorder(trace_header(self.model, k, **sizes))
+            self.recorder = Recorder(trace_header(described, k, **sizes))
         self.events = EngineEvents(self.recorder, self.tokenizer)
-
-        try:
-            self.kv_pool = KVPool(
-                c.num_layers,
-                self.num_blocks,
-                k.block_size,
-                c.num_kv_heads,
-                c.head_size,
-                self.model.dtype,
-                self.model.device,
-            )
-        except MemoryError:  # of the CPU; torch.OutOfMemoryError says for itself what a GPU has
-            raise PagedlabError(
-                f"This machine has no memory for a pool of {self.num_blocks} blocks of {k.block_size} tokens. Lower "
-                "num_gpu_blocks_override, block_size, or device_memory."
-            ) from None
-        limits = {
-            "max_num_seqs": k.max_num_seqs,
-            "max_num_batched_tokens": k.max_num_batched_tokens,
-            "max_model_len": self.max_model_len,
-        }
-        self.runner = ModelRunner(self.model, self.kv_pool, self.parts["attention"], **limits)
-        self._make_parts(limits)
+        limits = {name: getattr(resolved, name) for name in ("max_num_seqs", "max_num_batched_tokens", "max_model_len")}
+        self.block_pool, self.kv_cache_manager, self.scheduler = self.era.make_parts(self, limits)
 
         self.requests: dict[str, Request] = {}  # unfinished ones
         self.tables: dict[str, BlockTable] = {}  # of running requests: what the model reads
@@ -141,22 +107,19 @@ class LLM:
         self.num_requests = 0
         self.inputs: list[tuple[int, str, tuple, dict]] = []  # asked from outside: after which step, what
 
-    def _make_parts(self, limits: dict[str, int]) -> None:
-        """Pool, manager and scheduler; under a recorder the first two are watched."""
-        k, parts = self.config, self.parts
-        self.block_pool = parts["block_pool"](self.num_blocks, k.enable_prefix_caching)
-        if self.recorder:
-            self.block_pool = ObservedBlockPool(self.block_pool, k.block_size, self.recorder)
-        self.kv_cache_manager = parts["kv_cache_manager"](
-            self.block_pool, k.block_size, self.max_model_len, k.enable_prefix_caching
-        )
-        if self.recorder:
-            self.kv_cache_manager = ObservedKVCacheManager(self.kv_cache_manager, self.block_pool, self.recorder)
-        self.scheduler = parts["scheduler"](self.kv_cache_manager, **limits)
+    @property
+    def model(self) -> Any:
+        """The model in torch, for lessons; the engine itself needs the executor alone."""
+        return self.executor.model
 
-    def pools(self) -> list[tuple[list[Any], torch.Tensor]]:
-        """Each pool's block records, and its bytes [layers, 2, blocks, block size, KV heads, head size]."""
-        return [(self.block_pool.blocks, self.kv_pool.data)]
+    @property
+    def kv_pool(self) -> Any:
+        """The tensors of the pool, for lessons; ``executor.read_block`` reads a block on any device."""
+        return self.executor.kv_pool
+
+    def close(self) -> None:
+        """Give the device's memory back now. This engine can run nothing any more; others on its weights can."""
+        self.executor.close()
 
     # ------------------------------------------------------------------------------------------------- requests
 
@@ -176,47 +139,21 @@ class LLM:
         """
         params = sampling_params or SamplingParams()
         token_ids = self._encode(prompt)
-        for name, text in (("request_id", request_id), ("salt", salt)):
-            if text is not None and not _is_text(text):
-                raise PagedlabError(f"{name} is {text!r}; it must be a string.")
-        if request_id is None:
-            number = self.num_requests
-            while self._clash(_letters(number)):
-                number += 1
-            request_id = _letters(number)
-        clash = self._clash(request_id)
-        if clash is not None:
-            raise PagedlabError(
-                f"There is already an unfinished request {clash!r}, and {request_id!r} is its name or that of one of "
-                "its answers; give another request_id."
-            )
+        check_text(request_id=request_id, salt=salt)
+        request_id = name_for(request_id, self.num_requests, self.groups)
         self._check_fits(token_ids, params, request_id)
-        self._log("add_request", token_ids, params, request_id=request_id, salt=salt)
+        self.log("add_request", token_ids, params, request_id=request_id, salt=salt)
 
         text = prompt if isinstance(prompt, str) else None
         group = SequenceGroup(request_id, text, token_ids, width=params.n)
-        self._queue(group, params, salt)
+        self.era.add_to_queue(self, group, params, salt)
         self.groups[request_id] = group
         self.num_requests += 1
         return request_id
 
-    def _clash(self, request_id: str) -> str | None:
-        """The unfinished request that has this name, or whose answers may come to have it ("A/0"), or the other way
-        round."""
-        for other in self.groups:
-            if request_id == other or _names_answer(request_id, other) or _names_answer(other, request_id):
-                return other
-        return None
-
-    def _queue(self, group: SequenceGroup, params: SamplingParams, salt: str) -> None:
-        """V1: the ``n`` answers to a prompt are ``n`` requests, and the scheduler never learns that they belong
-        together."""
-        for i in range(group.width):
-            request = self._new_request(group, i, params, salt)
-            self.scheduler.add_request(request)
-            self.events.emit(ev.RequestQueued, self.scheduler.add_request, request_id=request.request_id)
-
-    def _new_request(self, group: SequenceGroup, index: int, params: SamplingParams, salt: str = "") -> Request:
+    def new_request(self, group: SequenceGroup, index: int, params: SamplingParams, salt: str = "") -> Request:
+        """For the era: answer ``index`` to a prompt, not yet queued."""
+        seed = request_seed(self.config.seed, self.num_requests) if params.seed is None else params.seed
         request = Request(
             group.request_id if group.width == 1 else f"{group.request_id}/{index}",
             group.prompt_token_ids,
@@ -224,22 +161,19 @@ class LLM:
             block_size=self.config.block_size,
             enable_caching=self.config.enable_prefix_caching,
             salt=salt,
-            seed=answer_seed(self._seed(params), index),
+            seed=answer_seed(seed, index),
         )
         group.children.append(request)
         self.requests[request.request_id] = request
         self.events.arrived(request, self.add_request)
         return request
 
-    def _seed(self, params: SamplingParams) -> int:
-        return request_seed(self.config.seed, self.num_requests) if params.seed is None else params.seed
-
     def abort_request(self, request_id: str) -> None:
         """End a request now and free its blocks. Raises PagedlabError for an unknown id."""
         if request_id not in self.groups:
             unfinished = ", ".join(self.groups) or "none"
             raise PagedlabError(f"There is no unfinished request {request_id!r}; unfinished are: {unfinished}.")
-        self._log("abort_request", request_id)
+        self.log("abort_request", request_id)
         for request in self.groups.pop(request_id).children:
             if self.scheduler.abort(request.request_id):
                 self._forget(request, self.scheduler.abort)
@@ -259,9 +193,7 @@ class LLM:
         Every prompt is checked before the first one is queued. On an error or Ctrl-C those unfinished are aborted, so
         that the engine stays usable.
         """
-        prompts = [prompts] if isinstance(prompts, (str, bytes)) else _listed(prompts)
-        if prompts and hasattr(prompts[0], "__index__"):  # token ids, so it is one prompt
-            prompts = [prompts]
+        prompts = several(prompts)
         if not isinstance(sampling_params, (list, tuple)):
             sampling_params = [sampling_params] * len(prompts)
         if len(sampling_params) != len(prompts):
@@ -296,15 +228,23 @@ class LLM:
         """Answer a conversation, ``[{"role": "user", "content": "…"}]``, put into the model's chat template."""
         return self.generate(self.tokenizer.chat(messages), sampling_params)[0]
 
-    def beam_search(
-        self, prompts: Prompt | Sequence[Prompt], params: BeamSearchParams
-    ) -> list[BeamSearchOutput]:
-        """The likeliest continuations of each prompt, the best first. Needs ``era="paper"``: else PagedlabError."""
-        raise PagedlabError('Beam search forks sequences, which V1 cannot: make the engine with LLM(..., era="paper").')
+    def beam_search(self, prompts: Prompt | Sequence[Prompt], params: BeamSearchParams) -> list[BeamSearchOutput]:
+        """The ``beam_width`` likeliest continuations of each prompt, the best first. Needs ``era="paper"``.
+
+        Every prompt is checked before the first one is queued: PagedlabError for one that can never run here, or a
+        width that the pool cannot hold.
+        """
+        return self.era.beam_search(self, prompts, params)
 
     def fork_request(self, request_id: str, *, seed: int | None = None) -> str:
-        """A second sequence that shares all blocks of a running one. Needs ``era="paper"``: else PagedlabError."""
-        raise PagedlabError('V1 shares full blocks only and cannot fork: make the engine with LLM(..., era="paper").')
+        """A second sequence that goes on from where ``request_id`` stands, sharing all its blocks. Returns its id.
+        Needs ``era="paper"``.
+
+        ``seed``: of its draws from here on (None: one that follows from the prompt's seed and the number of the fork).
+        Raises PagedlabError, and changes nothing, for a request that does not run (unknown, waiting, swapped out,
+        finished), a beam, and where one more could become too many for the pool.
+        """
+        return self.era.fork_request(self, request_id, seed)
 
     # ---------------------------------------------------------------------------------------------------- steps
 
@@ -315,31 +255,51 @@ class LLM:
         """
         if not self.has_unfinished_requests():
             return []
+        return self._finish(self._start())
+
+    def _start(self) -> StepUnderWay:
+        """The first half of a step: schedule, and hand the batch to the executor, which need not be done with it."""
         self.step_count += 1
         started = time.perf_counter()
         self.events.emit(ev.StepStarted, self.step, step=self.step_count)
         output = self.scheduler.schedule()
-        try:
+        with self._forgetting(output):
             self._apply_schedule(output)
             batch = self._batch(output)
-            sampled = self._run(batch) if batch else {}
-        except BaseException:  # Ctrl-C, or an error in a part: the step can be tried again, or its requests aborted
-            if hasattr(self.kv_cache_manager, "forget_unwritten"):
-                self.kv_cache_manager.forget_unwritten([self.requests[name] for name in output.num_scheduled_tokens])
-            raise
-        finished = self.scheduler.update_from_output(output, sampled, self._is_stop)
+            handle = None
+            if batch:
+                handle = self.executor.submit(batch, self.era.sampling(self, batch))
+                self.events.written(batch)
+        return StepUnderWay(self.step_count, started, output, batch, handle)
+
+    def _finish(self, step: StepUnderWay) -> list[RequestOutput]:
+        """The second half: wait for the tokens, and take them in."""
+        with self._forgetting(step.output):
+            chosen = self.executor.collect(step.handle) if step.batch else None
+            sampled = self.era.sampled(self, step.batch, chosen) if chosen else {}
+        finished = self.scheduler.update_from_output(step.output, sampled, lambda r: is_stop(r, self.tokenizer))
         outputs = self._outputs(sampled)
         for request in finished:
             self._forget(request, self.scheduler.update_from_output)
         self.events.emit(
             ev.StepEnded,
             self.step,
-            step=self.step_count,
-            num_tokens=sum(output.num_scheduled_tokens.values()),
-            seconds=time.perf_counter() - started,
+            step=step.number,
+            num_tokens=sum(step.output.num_scheduled_tokens.values()),
+            seconds=time.perf_counter() - step.started,
             device=self.device_name,
         )
         return outputs
+
+    @contextmanager
+    def _forgetting(self, output: SchedulerOutput) -> Iterator[None]:
+        """Ctrl-C, or an error in a part: the step can be tried again, or its requests aborted."""
+        try:
+            yield
+        except BaseException:
+            if hasattr(self.kv_cache_manager, "forget_unwritten"):
+                self.kv_cache_manager.forget_unwritten([self.requests[name] for name in output.num_scheduled_tokens])
+            raise
 
     def _apply_schedule(self, output: SchedulerOutput) -> None:
         """Bring the tables that the model reads up to date with what the scheduler decided."""
@@ -351,6 +311,7 @@ class LLM:
         for request_id, block_ids in output.new_block_ids.items():
             self.tables[request_id].append(block_ids)
             self.used_blocks.update(block_ids)
+        self.era.move_blocks(self, output)
 
     def _batch(self, output: SchedulerOutput) -> list[ScheduledRequest]:
         batch = []
@@ -362,59 +323,16 @@ class LLM:
             )
         return batch
 
-    def _run(self, batch: list[ScheduledRequest]) -> dict[str, int]:
-        """Run the model over the batch; sample for every request whose tokens are then all computed."""
-        logits = self.runner.run(batch)
-        self.events.written(batch)
-        rows = [row for row, part in enumerate(batch) if part.end == len(part.token_ids)]
-        requests = [self.requests[batch[row].request_id] for row in rows]
-        tokens = sample(
-            logits if len(rows) == len(batch) else logits[rows],
-            [request.sampling_params for request in requests],
-            [request.seed for request in requests],
-            [request.num_tokens for request in requests],
-        )
-        for request, token in zip(requests, tokens, strict=True):
-            self.events.sampled(request, token, sample)
-        return {request.request_id: token for request, token in zip(requests, tokens, strict=True)}
-
-    def _is_stop(self, request: Request) -> bool:
-        """End of text, or a stop string in the output so far (the text will end before it)."""
-        params = request.sampling_params
-        if not params.ignore_eos and request.all_token_ids[-1] in self.tokenizer.eos_token_ids:
-            return True
-        if params.stop:
-            text = self.tokenizer.decode(request.output_token_ids)
-            whole = text.rstrip(HALF)  # what may still become another character is not searched
-            places = [place for place in (whole.find(s) for s in params.stop) if place >= 0]
-            if places:
-                request.stop_at = min(places)
-                return True
-        return False
-
     def _outputs(self, sampled: dict[str, int]) -> list[RequestOutput]:
         """The outputs of prompts that got a token; complete ones leave the engine."""
+        for group in self.groups.values():
+            group.children = [r for r in group.children if r.finish_reason != "dropped"]
         touched = [g for g in self.groups.values() if g.finished or any(r.request_id in sampled for r in g.children)]
-        outputs = [self._output(group) for group in touched]
+        outputs = [output_of(group, self.tokenizer) for group in touched]
         for output in outputs:
             if output.finished:
                 del self.groups[output.request_id]
         return outputs
-
-    def _output(self, group: SequenceGroup) -> RequestOutput:
-        completions = []
-        for index, request in enumerate(group.children):
-            token_ids = request.output_token_ids
-            ended = request.finish_reason == "stop" and request.stop_at is None
-            text = self._text(token_ids, ended)[: request.stop_at]
-            completions.append(CompletionOutput(index, text, token_ids, request.finish_reason))
-        num_cached = group.children[0].num_cached_tokens
-        return RequestOutput(group.request_id, group.prompt, group.prompt_token_ids, completions, num_cached)
-
-    def _text(self, token_ids: list[int], ended: bool) -> str:
-        """An answer's text. ``ended``: its last token is the end of text, which is none of it; one that was ignored
-        shows as any other token, and special tokens never do."""
-        return self.tokenizer.decode(token_ids[:-1] if ended else token_ids)
 
     def _forget(self, request: Request, by: Callable[..., Any]) -> None:
         self.tables.pop(request.request_id, None)
@@ -430,18 +348,12 @@ class LLM:
         Only what the model reads changes; the manager still owns the blocks it gave, so nothing is lost when the
         request ends. The trace is marked as edited. Raises PagedlabError for an entry or a block that does not exist.
         """
-        table = self.tables.get(request_id)
-        if table is None:
-            running = ", ".join(self.tables) or "none"
-            raise PagedlabError(f"Request {request_id!r} is not running; running are: {running}.")
-        if not is_whole(logical_block) or not 0 <= logical_block < len(table):
-            raise PagedlabError(
-                f"Request {request_id!r} has logical blocks 0 to {len(table) - 1}, not {logical_block}."
-            )
-        if not is_whole(block_id) or not 0 <= block_id < self.num_blocks:
-            raise PagedlabError(f"There is no physical block #{block_id}; the pool has #0 to #{self.num_blocks - 1}.")
+        reason = refusals.no_entry(self.tables, request_id, logical_block, block_id, self.num_blocks)
+        if reason:
+            raise PagedlabError(reason)
         logical_block, block_id = operator.index(logical_block), operator.index(block_id)
-        self._log("remap", request_id, logical_block, block_id)
+        self.log("remap", request_id, logical_block, block_id)
+        table = self.tables[request_id]
         old = table.block_ids[logical_block]
         table.block_ids[logical_block] = block_id
         self.used_blocks.add(block_id)  # it may be written to from now on
@@ -455,8 +367,12 @@ class LLM:
         )
 
     def set_copy_on_write(self, on: bool) -> None:
-        """Switch copy-on-write off, or on again. Needs ``era="paper"``: else PagedlabError."""
-        raise PagedlabError('V1 never copies a block: make the engine with LLM(..., era="paper").')
+        """Switch copy-on-write off, or on again: while it is off, whoever writes into a shared block overwrites what
+        the others have there, and the model goes on with that. The trace is marked as edited. Needs ``era="paper"``.
+
+        Raises PagedlabError where ``on`` is no bool, and for a learner's manager that has no ``set_copy_on_write``.
+        """
+        self.era.set_copy_on_write(self, on)
 
     def snapshot(self) -> snapshots.Snapshot:
         """Everything that a step can change, the bytes of all blocks that were ever in use included."""
@@ -483,130 +399,37 @@ class LLM:
             raise PagedlabError("This engine keeps no trace. Make it with LLM(..., record=True).")
         return self.recorder.trace
 
-    @property
-    def device_name(self) -> str:
-        """ "CPU", or the GPU's name."""
-        return device_name(self.model.device)
-
-    def _log(self, name: str, *args: Any, **kwargs: Any) -> None:
+    def log(self, name: str, *args: Any, **kwargs: Any) -> None:
+        """For the era: what was asked from outside, so that a second run can be asked the same."""
         if self.recorder:  # an engine that nobody watches keeps no growing list
             self.inputs.append((self.step_count, name, args, kwargs))
 
     # ----------------------------------------------------------------------------------------------- bad input
 
     def _encode(self, prompt: Prompt) -> list[int]:
-        if isinstance(prompt, str):
-            if not _is_text(prompt):
-                raise PagedlabError("The prompt holds half a character (a lone surrogate); it must be Unicode text.")
-            given = self.tokenizer.encode(prompt)
-        else:
-            given = _listed(prompt)
-        vocab_size = self.model.config.vocab_size
-        ids = []
-        for i in given:
-            if not is_whole(i) or not 0 <= i < vocab_size:
-                raise PagedlabError(f"Token id {i!r} is not in the vocabulary; allowed are 0 to {vocab_size - 1}.")
-            ids.append(operator.index(i))  # numpy's and torch's whole numbers become plain ones
-        return ids
+        return encode(prompt, self.tokenizer, self.executor.model_config.vocab_size)
 
     def _check_fits(self, token_ids: list[int], params: SamplingParams, request_id: str | None = None) -> None:
         """Raises PagedlabError for a request that could never finish here; a named one is told to the trace as
         refused."""
         if not isinstance(params, (SamplingParams, BeamSearchParams)):
             raise PagedlabError(f"sampling_params is {params!r}; it must be SamplingParams(...).")
-        reason = self._why_never(token_ids, params)
+        reason = refusals.prompt_too_long(len(token_ids), self.max_model_len)
+        reason = reason or self.era.why_never(self, len(token_ids), params)
         if reason:
             if request_id is not None:
                 self.events.refused(request_id, reason, params.max_tokens, self.add_request)
             raise PagedlabError(reason)
 
-    def _why_never(self, token_ids: list[int], params: SamplingParams) -> str | None:
-        n = len(token_ids)
-        if n == 0:
-            return "The prompt is empty; give at least one token."
-        if isinstance(params, BeamSearchParams) and self.config.era != "paper":
-            return 'Beam search forks sequences, which V1 cannot: make the engine with LLM(..., era="paper").'
-        if n >= self.max_model_len:
-            return (
-                f"The prompt has {n} tokens; max_model_len is {self.max_model_len}, which leaves room for at most "
-                f"{self.max_model_len - 1}. Shorten the prompt."
-            )
-        return self._why_no_room(n, params)
 
-    def _why_no_room(self, n: int, params: SamplingParams) -> str | None:
-        """``n``: tokens of the prompt."""
-        block_size = self.config.block_size
-        # The token sampled last is never written, so it needs no slot.
-        needed = -(-(min(n + params.max_tokens, self.max_model_len) - 1) // block_size)
-        if needed > self.num_blocks - 1:
-            return (
-                f"The pool is too small: this request may need {needed} blocks ({n} prompt tokens and up to "
-                f"{params.max_tokens} new ones, {block_size} a block), and there are {self.num_blocks - 1} besides "
-                "the null block. Lower max_tokens, or give it more memory (gpu_memory_utilization, device_memory) "
-                "or blocks (num_gpu_blocks_override)."
-            )
-        return None
-
-
-def _letters(number: int) -> str:
-    """0, 1, … as A, B, … Z, AA, AB, …: names short enough to stand on a block."""
-    name = ""
-    number += 1
-    while number:
-        number, letter = divmod(number - 1, 26)
-        name = chr(ord("A") + letter) + name
-    return name
-
-
-def _names_answer(name: str, request_id: str) -> bool:
-    """Could ``name`` be that of one of the answers ("A/0", "A/1", …) to ``request_id``?"""
-    return name.startswith(f"{request_id}/") and name[len(request_id) + 1 :].isdecimal()
-
-
-def _is_text(value: Any) -> bool:
-    """A string without lone surrogates: one that can be hashed, and written to a file."""
-    try:
-        return isinstance(value, str) and value.encode() is not None
-    except UnicodeEncodeError:
-        return False
-
-
-def _listed(prompt: Any) -> list:
-    """A prompt's token ids, or several prompts, as a list. Raises PagedlabError for what is neither."""
-    try:
-        if isinstance(prompt, (bytes, dict, set)):
-            raise TypeError
-        return list(prompt)
-    except TypeError:
-        raise PagedlabError(
-            f"A prompt is text or a list of token ids, and several are a list of such; not {type(prompt).__name__}."
-        ) from None
-
-
-def _config(knobs: dict[str, Any]) -> EngineConfig:
-    allowed = [field.name for field in dataclasses.fields(EngineConfig)]
-    unknown = [name for name in knobs if name not in allowed]
-    if unknown:
-        raise PagedlabError(f"Unknown knob {', '.join(unknown)}. Knobs are: {', '.join(allowed)}.")
-    return EngineConfig(**knobs)
-
-
-def _choose_device(device: str | None) -> str:
-    if device is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    return str(checked_device(device))
-
-
-def _choose_dtype(dtype: torch.dtype | str | None, device: str) -> torch.dtype:
-    if dtype is None:
-        if not device.startswith("cuda"):
-            return torch.float32
-        return torch.bfloat16 if torch.cuda.get_device_capability(device) >= (8, 0) else torch.float16
-    names = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-    chosen = names.get(dtype) if isinstance(dtype, str) else dtype
-    if chosen not in names.values():
-        raise PagedlabError(f"dtype is {dtype!r}; allowed are {', '.join(names)}.")
-    return chosen
+def _executor(executor: Executor | None, model: str | LLM | None, device: Any, dtype: Any, seed: int) -> Executor:
+    if executor is not None:
+        if not (model is device is dtype is None):
+            raise PagedlabError("An executor has its model, device and dtype; give it alone.")
+        return executor
+    if isinstance(model, LLM):
+        return model.executor.share()
+    return make_executor(model, device=device, dtype=dtype, seed=seed)
 
 
 def _progress(total: int, show: bool) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pagedlab.engine.request import Request
+from pagedlab.executor.abstract import ScheduledRequest
 
 
 @dataclass
@@ -29,6 +30,17 @@ class SchedulerOutput:
         """Those that start or resume in this step, in scheduling order."""
         entering = {request.request_id: request for request in self.new + self.resumed}
         return [entering[request_id] for request_id in self.num_scheduled_tokens if request_id in entering]
+
+
+@dataclass
+class StepUnderWay:
+    """A step that was submitted, until its tokens are collected. ``handle``: the executor's."""
+
+    number: int
+    started: float
+    output: SchedulerOutput
+    batch: list[ScheduledRequest]
+    handle: Any
 
 
 class Scheduler:

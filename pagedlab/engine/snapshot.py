@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from pagedlab.errors import PagedlabError, whole
 from pagedlab.trace.events import Event
 
@@ -33,11 +31,10 @@ STEP_STATE = (
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A moment of the engine. ``stored``: for each pool (in the paper's era there is one in the CPU's memory too) block
-    ids and their bytes, [layers, 2, blocks, block size, KV heads, head size]."""
+    """A moment of the engine. ``stored``: what lay in the executor's blocks, as only it can read it."""
 
     state: dict[str, Any]
-    stored: list[tuple[list[int], torch.Tensor]]
+    stored: Any
     events: list[Event]
     engine: LLM
 
@@ -45,10 +42,7 @@ class Snapshot:
 def take(llm: LLM) -> Snapshot:
     """Of the pool all blocks that were ever in use: free ones too, for a table may be pointed at them by hand. Of the
     CPU's memory those in use."""
-    stored = []
-    for blocks, data in llm.pools():
-        ids = [b.block_id for b in blocks if b.ref_cnt > 0] if stored else sorted(llm.used_blocks)
-        stored.append((ids, data[:, :, ids].clone()))
+    stored = llm.executor.snapshot(sorted(llm.used_blocks), llm.era.cpu_blocks_in_use(llm))
     state = {name: getattr(llm, name) for name in STEP_STATE}
     return Snapshot(_copy(state, llm), stored, list(llm.trace.events) if llm.recorder else [], llm)
 
@@ -58,11 +52,9 @@ def restore(llm: LLM, snapshot: Snapshot) -> None:
     if not isinstance(snapshot, Snapshot) or snapshot.engine is not llm:
         raise PagedlabError("This is no snapshot of this engine; restore only what its own snapshot() gave.")
     later = sorted(llm.used_blocks - snapshot.state["used_blocks"])
-    llm.kv_pool.data[:, :, later] = 0  # as nobody had written to them then
+    llm.executor.restore(snapshot.stored, clear=later)  # as nobody had written to the later ones then
     for name, value in _copy(snapshot.state, llm).items():
         setattr(llm, name, value)
-    for (_, data), (ids, kept) in zip(llm.pools(), snapshot.stored, strict=True):
-        data[:, :, ids] = kept
     if llm.recorder:
         llm.trace.truncate(0)
         llm.trace.events.extend(snapshot.events)  # it may lie ahead: after going back, one can go forward again
@@ -85,9 +77,9 @@ def rerun(llm: LLM, upto_step: int, prompts: Mapping[str, Any], changes: dict[st
     # Only parts that were given: the other era's own ones are others.
     if {"record", "model"} & set(changes):
         raise PagedlabError("A second run has the same model and records; change its knobs or parts.")
-    replaced = {name: part for name, part in llm.parts.items() if part is not llm.PARTS[name]}
+    replaced = {name: part for name, part in llm.parts.items() if part is not llm.era.PARTS.get(name)}
     knobs = dataclasses.asdict(llm.config) | replaced | changes
-    twin = _engine_class()(llm, record=True, **knobs)
+    twin = type(llm)(llm, record=True, **knobs)
 
     def run_to(step: int) -> None:
         while twin.step_count < step and twin.has_unfinished_requests():
@@ -100,12 +92,6 @@ def rerun(llm: LLM, upto_step: int, prompts: Mapping[str, Any], changes: dict[st
         getattr(twin, name)(*args, **kwargs)
     run_to(upto_step)
     return twin
-
-
-def _engine_class() -> type[LLM]:
-    from pagedlab.engine.llm import LLM
-
-    return LLM  # and not type(llm): the twin may be of the other era
 
 
 def _copy(state: dict[str, Any], llm: LLM) -> dict[str, Any]:

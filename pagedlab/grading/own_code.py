@@ -60,7 +60,7 @@ ANSWERS = {
     "08.1": ("pagedlab.kv.swap",),
     "08.2": ("pagedlab.kv.swap",),
     "08.3": ("pagedlab.engine.scheduler", "pagedlab.engine.paper_scheduler"),
-    "09.1": ("pagedlab.engine.pool_size", "pagedlab.engine.cards"),
+    "09.1": ("pagedlab.executor.pool_size", "pagedlab.engine.cards"),
     "10.3": _QUEUE,
     "11.1": ("pagedlab.kv.cow", *_MANAGER),
     "12.1": ("pagedlab.trace.invariants",),

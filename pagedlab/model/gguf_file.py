@@ -12,7 +12,7 @@ import torch
 from gguf.quants import dequantize
 
 from pagedlab.errors import PagedlabError
-from pagedlab.model.llama import LlamaConfig
+from pagedlab.model.config import LlamaConfig
 from pagedlab.model.tokenizer import Tokenizer, byte_level_bpe
 
 HF_NAME = {

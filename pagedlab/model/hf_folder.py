@@ -14,7 +14,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from pagedlab.errors import PagedlabError
-from pagedlab.model.llama import LlamaConfig
+from pagedlab.model.config import LlamaConfig
 from pagedlab.model.settings import MOST_LAYERS, Settings
 from pagedlab.model.tokenizer import Tokenizer
 

@@ -10,34 +10,15 @@ Architecture: Llama (Touvron et al. 2023), with grouped-query attention, in the 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pagedlab.model.config import LlamaConfig
+
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-
-
-@dataclass(frozen=True)
-class LlamaConfig:
-    """The shape of a model. Sizes count elements; `max_model_len` counts tokens."""
-
-    vocab_size: int
-    hidden_size: int
-    intermediate_size: int
-    num_layers: int
-    num_query_heads: int
-    num_kv_heads: int
-    head_size: int
-    rope_theta: float
-    rms_norm_eps: float
-    max_model_len: int
-    tie_word_embeddings: bool
-    name: str
-    qkv_bias: bool = False
-    rope_scaling: dict | None = None  # as in a Hugging Face config.json: {"rope_type": "llama3" or "linear", ...}
 
 
 # On a CPU so many tokens of a long prompt go through the parts that treat each token on its own at a time: what lies in

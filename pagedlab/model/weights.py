@@ -8,8 +8,9 @@ from pathlib import Path
 import torch
 
 from pagedlab.errors import PagedlabError
+from pagedlab.model.config import LlamaConfig
 from pagedlab.model.download import damage, ensure_model_file, model_file_path
-from pagedlab.model.llama import LlamaConfig, LlamaModel
+from pagedlab.model.llama import LlamaModel
 from pagedlab.model.tokenizer import Tokenizer, byte_tokenizer
 
 __all__ = ["ensure_model_file", "load_model"]
@@ -52,19 +53,22 @@ def load_model(
 
 
 def checked_device(device: str | torch.device) -> torch.device:
-    """The device of that name. PagedlabError for one that is not here, or that is neither a CPU nor a CUDA device."""
+    """The device of that name. PagedlabError for one that is not here, and for a kind that torch runs this on nowhere:
+    there are a CPU, CUDA and MPS (Apple's GPUs, which nobody has tried yet)."""
     try:
         found = torch.device(device)
     except (RuntimeError, TypeError, ValueError):
         found = None
-    if found is None or found.type not in ("cpu", "cuda"):
-        raise PagedlabError(f"Unknown device {device!r}; allowed are cpu, cuda, cuda:0 and the like.")
+    if found is None or found.type not in ("cpu", "cuda", "mps"):
+        raise PagedlabError(f"Unknown device {device!r}; allowed are cpu, cuda, cuda:0 and the like, and mps.")
     if found.type == "cuda" and not torch.cuda.is_available():
         raise PagedlabError(
             f"device is {device!r}, but there is no CUDA device here: use 'cpu'. `pagedlab doctor` says more."
         )
     if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
         raise PagedlabError(f"device is {device!r}, and there is none after cuda:{torch.cuda.device_count() - 1}.")
+    if found.type == "mps" and not torch.backends.mps.is_available():
+        raise PagedlabError(f"device is {device!r}, but torch finds none of Apple's GPUs here: use 'cpu'.")
     return found
 
 

@@ -107,7 +107,7 @@ class ObservedScheduler:
     what was written and sampled."""
 
     def __init__(self, scheduler: Any, manager: Any, block_size: int, recorder: Recorder) -> None:
-        from pagedlab.engine.events import EngineEvents  # loads torch
+        from pagedlab.engine.events import EngineEvents
 
         self._scheduler = scheduler
         self._manager = manager
@@ -136,7 +136,7 @@ class ObservedScheduler:
         return output
 
     def update_from_output(self, output: Any, sampled: dict[str, int], is_stop: Callable[..., bool]) -> list[Any]:
-        from pagedlab.engine.runner import ScheduledRequest
+        from pagedlab.executor import ScheduledRequest
 
         requests = {request.request_id: request for request in self._scheduler.running}
         batch = []

@@ -19,7 +19,8 @@ import typing
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 2 has FreeQueueReordered; a trace of schema 1 is read as it is
+READABLE = (1, 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +141,8 @@ class AllocationFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlocksAllocated(Event):
-    """Blocks left the head of the free queue and were appended to the request's table, in this order."""
+    """Blocks left the head of the free queue and were appended to the request's table, in this order. (Where they were
+    not its head, a :class:`FreeQueueReordered` before this one says so.)"""
 
     request_id: str
     block_ids: tuple[int, ...]
@@ -192,6 +194,20 @@ class BlocksFreed(Event):
     to_tail: tuple[int, ...]
     pool: str = "gpu"
     ref_cnt: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreeQueueReordered(Event):
+    """Free blocks stand elsewhere in the free queue than the events before this one imply: the pool has an eviction
+    order of its own.
+
+    ``block_ids[i]`` stands at place ``places[i]`` (0: the head, which is handed out next; the places ascend); the other
+    free blocks keep their order around these. ``pool``: "gpu", or "cpu" for the pool of swapped requests.
+    """
+
+    block_ids: tuple[int, ...]
+    places: tuple[int, ...]
+    pool: str = "gpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

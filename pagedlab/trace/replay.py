@@ -120,18 +120,17 @@ class MemoryState:
     def initial(cls, num_blocks: int, block_size: int, era: str = "v1", num_cpu_blocks: int = 0) -> MemoryState:
         """The state before the first event: every block but the null block is free, in order (a stack: from its
         top)."""
-        free = list(range(num_blocks))
         return cls(
             num_blocks,
             block_size,
             era,
             ref_cnt=[0] * num_blocks,
-            free=free[1:] if era == "v1" else free[::-1] if era == "paper" else free,
+            free=first_free_order(num_blocks, era),
             slots=[[None] * block_size for _ in range(num_blocks)],
             cpu=CpuPool(
                 num_cpu_blocks,
                 ref_cnt=[0] * num_cpu_blocks,
-                free=list(range(num_cpu_blocks))[::-1],
+                free=first_free_order(num_cpu_blocks, "paper"),
                 slots=[[None] * block_size for _ in range(num_cpu_blocks)],
             ),
         )
@@ -146,6 +145,11 @@ class MemoryState:
     @property
     def has_null_block(self) -> bool:
         return self.era == "v1"
+
+    @property
+    def has_own_order(self) -> bool:
+        """Did the pool's free queue ever differ from what the events imply? Then its eviction order is its own."""
+        return ev.FreeQueueReordered.kind in self.counts
 
     def apply(self, event: ev.Event) -> None:
         """Fold one event in. Raises PagedlabError where the event cannot follow on this state."""
@@ -182,6 +186,12 @@ class MemoryState:
         for block_hash, prefix in self.prefixes.items():
             children.setdefault(prefix.parent, []).append(block_hash)
         return children
+
+
+def first_free_order(num_blocks: int, era: str) -> list[int]:
+    """The free queue before the first event, head first."""
+    free = list(range(num_blocks))
+    return free[1:] if era == "v1" else free[::-1] if era == "paper" else free
 
 
 def replay(trace: Trace, upto: int | None = None) -> MemoryState:
@@ -323,6 +333,18 @@ def _blocks_freed(s: MemoryState, e: ev.BlocksFreed) -> None:
     pool.free.extend(e.to_tail)
     pool.tables.pop(e.request_id, None)
     s.edits.pop(e.request_id, None)
+
+
+def _free_queue_reordered(s: MemoryState, e: ev.FreeQueueReordered) -> None:
+    pool, moved = s.cpu if e.pool == "cpu" else s, set(e.block_ids)
+    queue = [block_id for block_id in pool.free if block_id not in moved]
+    if len(moved) != len(e.block_ids) or len(queue) + len(moved) != len(pool.free):
+        raise ValueError(f"blocks {e.block_ids} are not all free, each once")
+    for block_id, place in zip(e.block_ids, e.places, strict=True):
+        queue.insert(place, block_id)
+    if [queue[place] for place in e.places] != list(e.block_ids):
+        raise ValueError(f"places {e.places} do not ascend, or are beyond the {len(queue)} free blocks")
+    pool.free[:] = queue
 
 
 def _prefix_cache_reset(s: MemoryState, e: ev.PrefixCacheReset) -> None:
@@ -492,6 +514,7 @@ _HANDLERS = {
     ev.BlockCached: _block_cached,
     ev.BlockEvicted: _block_evicted,
     ev.BlocksFreed: _blocks_freed,
+    ev.FreeQueueReordered: _free_queue_reordered,
     ev.PrefixCacheReset: _prefix_cache_reset,
     ev.BatchReceived: _batch_received,
     ev.PrefixStored: _store_prefix,

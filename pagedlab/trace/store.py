@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from pagedlab.errors import PagedlabError, as_path
-from pagedlab.trace.events import SCHEMA_VERSION, from_dict, to_dict
+from pagedlab.trace.events import READABLE, from_dict, to_dict
 from pagedlab.trace.recorder import Trace
 
 MOST_SLOTS = 50_000_000  # every slot is kept in Python when a trace is replayed
@@ -61,10 +61,10 @@ def load(path: str | Path) -> Trace:
     header = _json(path, 1, lines[0])
     if header.pop("kind", None) != "header":
         raise PagedlabError(f"{path} is not a pagedlab trace: its first line is no header.")
-    if header.get("schema") != SCHEMA_VERSION:
+    if header.get("schema") not in READABLE:
         raise PagedlabError(
-            f"{path} has trace schema {header.get('schema')!r}; this pagedlab reads schema {SCHEMA_VERSION}. "
-            "Record it again with this version."
+            f"{path} has trace schema {header.get('schema')!r}; this pagedlab reads schemas "
+            f"{' and '.join(map(str, READABLE))}. Record it again with this version."
         )
     check_header(header, str(path))
     events = []

@@ -166,7 +166,7 @@ def test_memory_sets_the_peak_against_weights_and_pool():
 
 def test_a_model_too_small_for_scaling_is_refused_and_told_what_it_takes(monkeypatch):
     monkeypatch.setattr(scaling, "LLM", lambda *_, **__: SimpleNamespace(
-        max_model_len=80, model=SimpleNamespace(config=SimpleNamespace(name="small"))))
+        max_model_len=80, executor=SimpleNamespace(model_config=SimpleNamespace(name="small"))))
     with pytest.raises(PagedlabError, match="small has room for 80 tokens; this takes a model of at least 84"):
         scaling.measure("small")
 

@@ -5,7 +5,7 @@ import pytest
 pytestmark = pytest.mark.browser
 
 SHOW = """\
-from pagedlab.engine.pool_size import plan_pool
+from pagedlab.executor.pool_size import plan_pool
 from pagedlab.viz.lesson import show_source
 show_source(plan_pool)"""
 # Of the block that shows it: its text, how many lines high it is, and how wide it is inside and outside.

@@ -54,7 +54,7 @@ def test_a_chapters_page_has_labs_that_step_and_no_error(chapter, site, page, ar
     page.screenshot(path=artifacts / f"site-{chapter}.png", full_page=True)
 
 
-@pytest.mark.parametrize("name", ["index", "one-page", "glossary", "map", "where-next", "learners"])
+@pytest.mark.parametrize("name", ["index", "one-page", "glossary", "map", "where-next", "eviction", "learners"])
 def test_the_other_pages_open_and_their_links_lead_somewhere(name, site, page, artifacts):
     page.goto((site / f"{name}.html").as_uri())
     assert page.locator("h1").count() == 1
@@ -68,7 +68,7 @@ def test_the_other_pages_open_and_their_links_lead_somewhere(name, site, page, a
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["index", "one-page", "glossary", "map", "where-next", "learners"])
+@pytest.mark.parametrize("name", ["index", "one-page", "glossary", "map", "where-next", "eviction", "learners"])
 def test_on_a_phone_the_pages_do_not_scroll_sideways_and_a_picture_can_be_read(name, theme, site, browser, artifacts):
     context = browser.new_context(offline=True, viewport={"width": 390, "height": 844}, color_scheme=theme)
     page = context.new_page()

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from pagedlab.engine import LLM, SamplingParams
-from pagedlab.engine.runner import GPUCopies, ModelRunner, ScheduledRequest
 from pagedlab.errors import PagedlabError
+from pagedlab.executor import ScheduledRequest
+from pagedlab.executor.runner import GPUCopies, ModelRunner
 from pagedlab.kv.block_table import BlockTable
 
 
@@ -78,7 +79,8 @@ def late(tiny: LLM, copies: LateCopies | None) -> LLM:
     llm = LLM(tiny, block_size=64, num_gpu_blocks_override=8, enable_prefix_caching=False, **limits)
     if copies is not None:
         limits["max_model_len"] = llm.max_model_len
-        llm.runner = LateRunner(llm.model, llm.kv_pool, llm.parts["attention"], copies=copies, **limits)
+        executor = llm.executor
+        executor.runner = LateRunner(executor.model, executor.kv_pool, copies=copies, **limits)
     return llm
 
 
@@ -100,12 +102,12 @@ def test_without_waiting_for_the_copies_the_same_steps_give_other_tokens(tiny):
 def test_an_error_while_the_buffers_are_filled_leaves_the_copies_that_were_started_to_be_awaited(tiny):
     copies = LateCopies(Stream(), waits=True)
     llm = late(tiny, copies)
-    first = llm.runner._token_ids
+    first = llm.executor.runner._token_ids
 
     def send(count: int) -> torch.Tensor:
         raise KeyboardInterrupt
 
-    llm.runner._positions.send = send
+    llm.executor.runner._positions.send = send
     llm.add_request([1, 2, 3])
     with pytest.raises(KeyboardInterrupt):
         llm.step()
@@ -134,7 +136,7 @@ def test_the_copies_of_a_gpu_are_awaited_and_marked_as_over_on_the_devices_own_s
 
 
 def test_on_a_cpu_nothing_is_copied_and_nobody_waits(tiny):
-    runner = LLM(tiny, block_size=4, num_gpu_blocks_override=8).runner
+    runner = LLM(tiny, block_size=4, num_gpu_blocks_override=8).executor.runner
     sent = runner._token_ids.send(3)
     assert runner._copies is None and sent.data_ptr() == runner._token_ids.host.ctypes.data
 

@@ -12,6 +12,7 @@ from contiguous import contiguous_greedy
 
 from pagedlab.attention import paged_attention
 from pagedlab.engine import LLM, BeamSearchParams, EngineDriver, Remap, SamplingParams, Scheduler
+from pagedlab.engine.output import is_stop, output_of
 from pagedlab.engine.request import Request
 from pagedlab.engine.sequence_group import SequenceGroup
 from pagedlab.errors import PagedlabError, whole
@@ -224,10 +225,10 @@ def text_of(llm, token_ids, **params):
     request = Request("A", [1], SamplingParams(**{"ignore_eos": True} | params), block_size=4)
     for token_id in token_ids:
         request.append_output_token(token_id)
-        if llm._is_stop(request):
+        if is_stop(request, llm.tokenizer):
             request.finish_reason = "stop"
             break
-    answer = llm._output(SequenceGroup("A", None, [1], [request])).outputs[0]
+    answer = output_of(SequenceGroup("A", None, [1], [request]), llm.tokenizer).outputs[0]
     return answer.text, answer.finish_reason
 
 
@@ -804,7 +805,7 @@ def test_a_restored_engine_has_the_bytes_of_free_blocks_too(tiny):
 
 
 def test_two_tokens_for_one_slot_leave_the_later_one_there(tiny):
-    from pagedlab.engine.runner import _last_one_writes
+    from pagedlab.executor.runner import _last_one_writes
 
     slots = np.array([3, 5, 3, 7, 5, 3])
     _last_one_writes(slots)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from contiguous import contiguous_logits
 
+from pagedlab.attention import paged_attention
 from pagedlab.bench import fragmentation, preemption, sharing
 from pagedlab.engine import LLM, BeamSearchParams, CopyOnWrite, EngineDriver, SamplingParams
 from pagedlab.errors import PagedlabError
@@ -369,7 +370,7 @@ def test_a_part_that_raises_leaves_the_engine_usable(tiny):
     def attention(*args, **kwargs):
         if fail["now"]:
             raise RuntimeError("a learner's bug")
-        return tiny.parts["attention"](*args, **kwargs)
+        return paged_attention(*args, **kwargs)
 
     llm = paper(tiny, attention=attention)
     expected = tokens_of(llm.generate(PROMPTS, SAMPLING))

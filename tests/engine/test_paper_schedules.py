@@ -16,7 +16,7 @@ from pagedlab.trace import MemoryState
 def check_logits(llm: LLM, tolerance: float, every: int = 1) -> None:
     """From now on each row of logits (of every n-th step) must be that of an uninterrupted run of the request's tokens,
     without pages."""
-    run = llm.runner.run
+    run = llm.executor.runner.run
 
     def checked(batch):
         logits = run(batch)
@@ -26,7 +26,7 @@ def check_logits(llm: LLM, tolerance: float, every: int = 1) -> None:
             assert expected.topk(2).values.diff().abs() < 1e-3 or logits[row].argmax() == expected.argmax()
         return logits
 
-    llm.runner.run = checked
+    llm.executor.runner.run = checked
 
 
 def check_state(state: MemoryState, llm: LLM) -> None:
@@ -60,8 +60,9 @@ def check_state(state: MemoryState, llm: LLM) -> None:
 
 def spoil_free_blocks(llm: LLM) -> None:
     """What lies in a free block is nobody's (nothing is found by its content in that era): nobody may miss it."""
-    for blocks, data in llm.pools():
-        data[:, :, [block.block_id for block in blocks if block.ref_cnt == 0]] = 1e4
+    manager, executor = llm.kv_cache_manager, llm.executor
+    for allocator, pool in ((manager.gpu_allocator, executor.kv_pool), (manager.cpu_allocator, executor.swap_space)):
+        pool.data[:, :, [block.block_id for block in allocator.blocks if block.ref_cnt == 0]] = 1e4
 
 
 def random_engine(base: LLM, rng: random.Random) -> LLM:

@@ -198,7 +198,7 @@ def test_the_same_numbers_come_from_any_strides():
 
 def test_a_step_that_runs_on_kernels_checks_at_its_first_layer_and_gives_what_single_calls_give(monkeypatch):
     """As the engine does on a GPU; here the interpreter stands for it."""
-    monkeypatch.setattr("pagedlab.attention.choose_backend", lambda backend, device: backend or "triton")
+    monkeypatch.setattr("pagedlab.attention.backends.choose_backend", lambda backend, device: backend or "triton")
     one, other = Batch([40, 20], [3, 1], seed=1), Batch([40, 20], [3, 1], seed=1)
     other.layer.value.add_(1)
     attend = for_all_layers(one.layer, *one.arguments[2:])

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from pagedlab.attention import BACKENDS, KVPool, LayerKV, for_all_layers, paged_attention
 from pagedlab.attention.watched import watch
 from pagedlab.attention.write import for_all_layers as write_in_all_layers
-from pagedlab.engine.swap_space import SwapSpace
 from pagedlab.errors import PagedlabError
+from pagedlab.executor.swap_space import SwapSpace
 from pagedlab.kernels import ladder1_copy, ladder2_gather, ladder3_dot, ladder4_softmax, ladder5_decode, run, rungs
 from pagedlab.kernels.move_blocks import copy_blocks, gather_blocks, move_blocks, scatter_blocks
 from pagedlab.kernels.watch import new_log
@@ -104,7 +104,7 @@ def changed(arguments: dict, changes: list) -> dict:
 
 
 @some
-@given(changes(), st.sampled_from(BACKENDS), st.booleans())
+@given(changes(), st.sampled_from([*BACKENDS]), st.booleans())
 @example([("block_tables", (0, 8))], "triton", False)
 @example([("block_tables", (0, -1))], "torch", False)
 @example([("scale", (math.nan,))], "reference", False)

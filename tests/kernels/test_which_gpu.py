@@ -120,6 +120,6 @@ def test_every_copy_that_nobody_waits_for_is_known():
                 words = {k.arg for c in ast.walk(node) if isinstance(c, ast.Call) for k in c.keywords}
                 found |= {f"{path.relative_to(ROOT).as_posix()}: {node.name}"} if "non_blocking" in words else set()
     assert found == {
-        "pagedlab/engine/runner.py: copy",  # under `with copies:`
+        "pagedlab/executor/runner.py: copy",  # under `with copies:`
         "pagedlab/bench/preemption.py: one_by_one",  # there and back on one stream, timed to the end
     }

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from pagedlab.engine.request import Request, SamplingParams
-from pagedlab.kv import BlockPool, KVCacheManager
+from pagedlab.kv import BlockPool, KVCacheManager, observed_order
 from pagedlab.kv.observed import ObservedBlockPool, ObservedKVCacheManager
 from pagedlab.trace import MemoryState, Recorder, load, replay, save
 from pagedlab.trace import events as ev
@@ -53,6 +53,122 @@ class ForgetsAtOnce(BlockPool):
         self.evict_blocks([block for block in ordered_blocks if block.ref_cnt == 0])
 
 
+class FromTheTail(BlockPool):
+    """A pool that hands out what was used last, from the other end of the queue."""
+
+    def get_new_blocks(self, num_blocks):
+        queue = self.free_block_queue
+        if num_blocks > queue.num_free_blocks:
+            raise ValueError("too few")
+        blocks = queue.get_all_free_blocks()[::-1][:num_blocks]
+        for block in blocks:
+            queue.remove(block)
+            block.ref_cnt = 1
+            self.evict_blocks([block])
+        return blocks
+
+
+class LowestNumberFirst(BlockPool):
+    """A pool that keeps its queue sorted, so that what is freed lands anywhere in it."""
+
+    def free_blocks(self, ordered_blocks):
+        super().free_blocks(ordered_blocks)
+        queue = self.free_block_queue
+        queue.append_n(sorted(queue.popleft_n(queue.num_free_blocks), key=lambda block: block.block_id))
+
+
+class ListQueue:
+    """A free queue without links."""
+
+    def __init__(self, blocks):
+        self.blocks = list(blocks)
+
+    @property
+    def num_free_blocks(self):
+        return len(self.blocks)
+
+    def popleft_n(self, n):
+        if n > len(self.blocks):
+            raise ValueError("too few")
+        taken, self.blocks = self.blocks[:n], self.blocks[n:]
+        return taken
+
+    def remove(self, block):
+        self.blocks.remove(block)
+
+    def append_n(self, blocks):
+        self.blocks += blocks
+
+    def prepend_n(self, blocks):
+        self.blocks[:0] = blocks
+
+    def get_all_free_blocks(self):
+        return list(self.blocks)
+
+
+class OwnBlock:
+    """A record with what the manager and the observer need, and no more."""
+
+    is_null = False
+
+    def __init__(self, block_id):
+        self.block_id, self.ref_cnt, self.block_hash = block_id, 0, None
+
+
+class LastNumberFirstInAList(BlockPool):
+    """A pool of records and on a queue of its own, which is turned round from the start."""
+
+    def __init__(self, num_gpu_blocks, enable_caching=True):
+        super().__init__(num_gpu_blocks, enable_caching)
+        self.blocks = [OwnBlock(i) for i in range(num_gpu_blocks)]
+        self.null_block = self.blocks[0]
+        self.free_block_queue = ListQueue(self.blocks[:0:-1])
+
+    def get_new_blocks(self, num_blocks):
+        blocks = self.free_block_queue.popleft_n(num_blocks)
+        for block in blocks:
+            block.ref_cnt = 1
+            self.evict_blocks([block])
+        return blocks
+
+    def evict_blocks(self, blocks):
+        for block in blocks:
+            if block.block_hash is not None:
+                self._drop_hash(block)
+
+    def free_blocks(self, ordered_blocks):
+        for block in ordered_blocks:
+            block.ref_cnt -= 1
+        self.free_block_queue.append_n([block for block in ordered_blocks if block.ref_cnt == 0])
+
+    def cache_full_blocks(self, blocks, block_hashes, first, end):
+        for block, block_hash in zip(blocks[first:end], block_hashes[first:end], strict=True):
+            block.block_hash = block_hash
+            self.cached_block_hash_to_blocks.setdefault(block_hash, []).append(block)
+
+
+class TurnsRound(BlockPool):
+    """A pool that turns its whole queue round whenever a block is found again: blocks move that no call has named."""
+
+    def touch(self, blocks):
+        super().touch(blocks)
+        queue = self.free_block_queue
+        queue.append_n(queue.popleft_n(queue.num_free_blocks)[::-1])
+
+
+POOLS = [
+    BlockPool,
+    AllToTheTail,
+    AllToTheHead,
+    CountsTwice,
+    ForgetsAtOnce,
+    FromTheTail,
+    LowestNumberFirst,
+    LastNumberFirstInAList,
+    TurnsRound,
+]
+
+
 class ObservedMachine(RuleBasedStateMachine):
     """An observed manager, and beside it the state folded from its events."""
 
@@ -60,9 +176,13 @@ class ObservedMachine(RuleBasedStateMachine):
         num_blocks=st.integers(2, 12),
         block_size=st.integers(1, 4),
         caching=st.booleans(),
-        pool=st.sampled_from([BlockPool, AllToTheTail, AllToTheHead, CountsTwice, ForgetsAtOnce]),
+        pool=st.sampled_from(POOLS),
+        few=st.sampled_from([0, observed_order.FEW]),
     )
-    def start(self, num_blocks, block_size, caching, pool):
+    def start(self, num_blocks, block_size, caching, pool, few):
+        # With 0 a queue is not looked at whole before something else is noticed, or many blocks have moved.
+        self.few = observed_order.FEW
+        observed_order.FEW = self.few if pool is TurnsRound else few
         self.block_size, self.caching = block_size, caching
         self.recorder = Recorder(
             {"schema": ev.SCHEMA_VERSION, "config": {"num_blocks": num_blocks, "block_size": block_size}}
@@ -133,6 +253,7 @@ class ObservedMachine(RuleBasedStateMachine):
 
     def teardown(self):
         if hasattr(self, "recorder"):
+            observed_order.FEW = self.few
             assert replay(self.recorder.trace) == self.state, "from the start, the same as event by event"
 
 

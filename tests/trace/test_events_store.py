@@ -4,13 +4,14 @@ import dataclasses
 import gzip
 import json
 import os
+import sys
 import typing
 
 import numpy as np
 import pytest
 
 from pagedlab.errors import PagedlabError
-from pagedlab.trace import Trace, load, save
+from pagedlab.trace import Trace, load, replay, save
 from pagedlab.trace import events as ev
 
 HEADER = {"schema": ev.SCHEMA_VERSION, "device": "CPU", "config": {"num_blocks": 8, "block_size": 4}}
@@ -39,6 +40,20 @@ def examples():
         for name, hint in hints.items():
             if type(None) in typing.get_args(hint):
                 yield cls(**{n: example(h) for n, h in hints.items()} | {name: None})
+
+
+def test_every_kind_of_event_says_what_it_is_and_is_folded_into_the_state():
+    """The first two steps of CONTRIBUTING's recipe for a new event."""
+    assert set(sys.modules[replay.__module__]._HANDLERS) == set(ev.EVENT_TYPES.values())
+    assert all(cls.__doc__ and not cls.__doc__.startswith(cls.__name__) for cls in ev.EVENT_TYPES.values())
+    assert ev.READABLE == tuple(range(1, ev.SCHEMA_VERSION + 1))
+
+
+@pytest.mark.parametrize("schema", ev.READABLE)
+def test_a_trace_of_an_older_schema_is_read(tmp_path, schema):
+    (tmp_path / "run.jsonl").write_bytes(with_header(schema=schema) + b'{"kind": "step_started", "step": 1}\n')
+    trace = load(tmp_path / "run.jsonl")
+    assert trace.events == [ev.StepStarted(step=1)] and trace.header["schema"] == schema
 
 
 def test_numbers_of_numpy_in_an_event_are_written_as_plain_ones(tmp_path):
@@ -78,6 +93,7 @@ BROKEN = {
     "a JSON list": b"[1, 2]\n",
     "no header": json.dumps(ev.to_dict(ev.StepStarted(step=1))).encode() + b"\n",
     "an older schema": with_header(schema=0),
+    "a newer schema": with_header(schema=ev.SCHEMA_VERSION + 1),
     "no schema": with_header(schema=None),
     "no config": with_header(config=None),
     "a config without a pool": with_header(config={"block_size": 4}),

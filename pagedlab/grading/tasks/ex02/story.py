@@ -67,7 +67,7 @@ def story(seed: int, model: Any = "tiny-random", *, block_table: Any = None, fin
     def attention(*inputs: Any) -> Any:
         from pagedlab.grading.tasks.ex02.by_address import attention_by_address
 
-        return attention_by_address(llm.kv_pool, find, *inputs)
+        return attention_by_address(llm.executor.kv_pool, find, *inputs)
 
     parts = {"block_table": block_table, "attention": attention if find else None}
     llm = LLM(model, device="cpu", record=True, **knobs, **parts)

@@ -1,0 +1,95 @@
+"""What the engine says when a request can never run here, or an edit cannot be made. Each function returns a sentence,
+or None where it can."""
+
+from __future__ import annotations
+
+from pagedlab.engine.beam import BeamSearchParams
+from pagedlab.engine.request import SamplingParams
+from pagedlab.errors import is_whole
+from pagedlab.kv.block_table import BlockTable
+
+NO_BEAMS = 'Beam search forks sequences, which V1 cannot: make the engine with LLM(..., era="paper").'
+NO_FORKS = 'V1 shares full blocks only and cannot fork: make the engine with LLM(..., era="paper").'
+NO_COPIES = 'V1 never copies a block: make the engine with LLM(..., era="paper").'
+MORE_MEMORY = "give it more memory (gpu_memory_utilization, device_memory) or blocks (num_gpu_blocks_override)."
+
+
+def prompt_too_long(num_tokens: int, max_model_len: int) -> str | None:
+    """Of a prompt of so many tokens, or none, before its memory is looked at."""
+    if num_tokens == 0:
+        return "The prompt is empty; give at least one token."
+    if num_tokens >= max_model_len:
+        return (
+            f"The prompt has {num_tokens} tokens; max_model_len is {max_model_len}, which leaves room for at most "
+            f"{max_model_len - 1}. Shorten the prompt."
+        )
+    return None
+
+
+def longest(num_tokens: int, params: SamplingParams | BeamSearchParams, max_model_len: int) -> int:
+    """How many tokens a sequence may come to have in memory: the one sampled last is never written."""
+    return min(num_tokens + params.max_tokens, max_model_len) - 1
+
+
+def no_room(
+    num_tokens: int, params: SamplingParams, *, max_model_len: int, block_size: int, num_blocks: int
+) -> str | None:
+    """V1. ``num_tokens``: of the prompt."""
+    needed = -(-longest(num_tokens, params, max_model_len) // block_size)
+    if needed <= num_blocks - 1:
+        return None
+    return (
+        f"The pool is too small: this request may need {needed} blocks ({num_tokens} prompt tokens and up to "
+        f"{params.max_tokens} new ones, {block_size} a block), and there are {num_blocks - 1} besides the null block. "
+        f"Lower max_tokens, or {MORE_MEMORY}"
+    )
+
+
+def no_room_for_group(
+    num_tokens: int,
+    params: SamplingParams | BeamSearchParams,
+    *,
+    max_model_len: int,
+    block_size: int,
+    num_blocks: int,
+    watermark_blocks: int,
+    max_num_seqs: int,
+    max_num_batched_tokens: int,
+) -> str | None:
+    """The paper's era. The worst case must fit, so that whoever is admitted can finish: nothing but the prompt's full
+    blocks is shared."""
+    width, shared = params.n, num_tokens // block_size
+    most = longest(num_tokens, params, max_model_len)
+    blocks = shared + width * (-(-most // block_size) - shared)
+    spare = width + watermark_blocks  # free blocks that must be left: one for each sequence when it decodes, too
+    what = f"{num_tokens} prompt tokens, {width} times up to {params.max_tokens} new ones, {block_size} a block"
+    less = "beam_width" if isinstance(params, BeamSearchParams) else "n"
+    if blocks + spare > num_blocks:
+        return (
+            f"The pool is too small: this request may need {blocks} blocks ({what}) and {spare} free ones besides, and "
+            f"there are {num_blocks}. Lower {less} or max_tokens, or {MORE_MEMORY}"
+        )
+    if width > max_num_seqs:
+        return f"{less} is {width}, and at most {max_num_seqs} sequences can run (max_num_seqs). Lower {less}."
+    tokens = shared * block_size + width * (most - shared * block_size)
+    if tokens > max_num_batched_tokens:
+        return (
+            f"This request may have to be computed again in one step of {tokens} tokens ({what}), and "
+            f"max_num_batched_tokens is {max_num_batched_tokens}; nothing is chunked in this era. Lower {less} or "
+            "max_tokens, or raise max_num_batched_tokens."
+        )
+    return None
+
+
+def no_entry(
+    tables: dict[str, BlockTable], request_id: str, logical_block: int, block_id: int, num_blocks: int
+) -> str | None:
+    """Of an entry in a running request's table that is to be pointed at a block."""
+    if request_id not in tables:
+        return f"Request {request_id!r} is not running; running are: {', '.join(tables) or 'none'}."
+    entries = len(tables[request_id])
+    if not is_whole(logical_block) or not 0 <= logical_block < entries:
+        return f"Request {request_id!r} has logical blocks 0 to {entries - 1}, not {logical_block}."
+    if not is_whole(block_id) or not 0 <= block_id < num_blocks:
+        return f"There is no physical block #{block_id}; the pool has #0 to #{num_blocks - 1}."
+    return None

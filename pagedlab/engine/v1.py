@@ -1,0 +1,109 @@
+"""The engine's default era: what vLLM runs. Full blocks are shared read-only, and a victim is computed again.
+
+An era is what the engine leaves open: which parts there are, how a prompt becomes requests, which bytes move before
+the model runs, and whose tokens are drawn. It keeps nothing itself; what it needs to know is the engine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from pagedlab.engine import refusals
+from pagedlab.engine.beam import BeamSearchOutput, BeamSearchParams
+from pagedlab.engine.draws import assign, draw
+from pagedlab.engine.prompts import Prompt
+from pagedlab.engine.request import SamplingParams
+from pagedlab.engine.scheduler import Scheduler, SchedulerOutput
+from pagedlab.engine.sequence_group import SequenceGroup
+from pagedlab.errors import PagedlabError
+from pagedlab.executor import SamplerOutput, SamplingMetadata, ScheduledRequest
+from pagedlab.kv.block_pool import BlockPool
+from pagedlab.kv.block_table import BlockTable
+from pagedlab.kv.manager import KVCacheManager
+from pagedlab.kv.observed import ObservedBlockPool, ObservedKVCacheManager
+from pagedlab.trace import events as ev
+
+if TYPE_CHECKING:
+    from pagedlab.engine.llm import LLM
+
+
+class V1:
+    """Parts that a learner may replace are made so: ``block_pool(num_gpu_blocks, enable_caching)``,
+    ``kv_cache_manager(block_pool, block_size, max_model_len, enable_caching)``, ``scheduler(kv_cache_manager,
+    max_num_seqs=, max_num_batched_tokens=, max_model_len=)``, ``block_table(block_size)``."""
+
+    PARTS: ClassVar[dict[str, Any]] = {
+        "block_pool": BlockPool,
+        "kv_cache_manager": KVCacheManager,
+        "scheduler": Scheduler,
+        "block_table": BlockTable,
+    }
+
+    def make_parts(self, llm: LLM, limits: dict[str, int]) -> tuple[Any, Any, Any]:
+        """Pool, manager and scheduler; under a recorder the first two are watched."""
+        k, parts = llm.config, llm.parts
+        block_pool = parts["block_pool"](llm.num_blocks, k.enable_prefix_caching)
+        if llm.recorder:
+            block_pool = ObservedBlockPool(block_pool, k.block_size, llm.recorder)
+        manager = parts["kv_cache_manager"](block_pool, k.block_size, llm.max_model_len, k.enable_prefix_caching)
+        if llm.recorder:
+            manager = ObservedKVCacheManager(manager, block_pool, llm.recorder)
+        return block_pool, manager, parts["scheduler"](manager, **limits)
+
+    def cpu_blocks_in_use(self, llm: LLM) -> list[int]:
+        """Blocks of the CPU's memory in which something lies."""
+        return []
+
+    def add_to_queue(self, llm: LLM, group: SequenceGroup, params: SamplingParams, salt: str) -> None:
+        """The ``n`` answers to a prompt are ``n`` requests, and the scheduler never learns that they belong
+        together."""
+        for i in range(group.width):
+            request = llm.new_request(group, i, params, salt)
+            llm.scheduler.add_request(request)
+            llm.events.emit(ev.RequestQueued, llm.scheduler.add_request, request_id=request.request_id)
+
+    def why_never(self, llm: LLM, num_tokens: int, params: SamplingParams | BeamSearchParams) -> str | None:
+        """Why a request with a prompt of so many tokens could never finish here; None where it can."""
+        if isinstance(params, BeamSearchParams):
+            return refusals.NO_BEAMS
+        return refusals.no_room(
+            num_tokens,
+            params,
+            max_model_len=llm.max_model_len,
+            block_size=llm.config.block_size,
+            num_blocks=llm.num_blocks,
+        )
+
+    # ---------------------------------------------------------------------------------------------------------- steps
+
+    def move_blocks(self, llm: LLM, output: SchedulerOutput) -> None:
+        """Copies that have to be made before the model runs."""
+
+    def sampling(self, llm: LLM, batch: list[ScheduledRequest]) -> SamplingMetadata:
+        """A token for every request all of whose tokens are computed after this step."""
+        return SamplingMetadata(
+            [draw(row, llm.requests[part.request_id]) for row, part in enumerate(batch) if _is_last(part)]
+        )
+
+    def sampled(self, llm: LLM, batch: list[ScheduledRequest], output: SamplerOutput) -> dict[str, int]:
+        """The tokens that were drawn, by request."""
+        requests = [llm.requests[part.request_id] for part in batch if _is_last(part)]
+        return assign(requests, output.token_ids, llm.executor.sampler, llm.events)
+
+    # --------------------------------------------------------------------------------------- what V1 does not have
+
+    def beam_search(
+        self, llm: LLM, prompts: Prompt | Sequence[Prompt], params: BeamSearchParams
+    ) -> list[BeamSearchOutput]:
+        raise PagedlabError(refusals.NO_BEAMS)
+
+    def fork_request(self, llm: LLM, request_id: str, seed: int | None) -> str:
+        raise PagedlabError(refusals.NO_FORKS)
+
+    def set_copy_on_write(self, llm: LLM, on: bool) -> NoReturn:
+        raise PagedlabError(refusals.NO_COPIES)
+
+
+def _is_last(part: ScheduledRequest) -> bool:
+    return part.end == len(part.token_ids)

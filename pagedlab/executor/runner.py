@@ -1,0 +1,205 @@
+"""One step's numbers as tensors: which tokens, at which positions, into which slots, over which tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+
+from pagedlab.attention import KVPool, LayerKV
+from pagedlab.attention import for_all_layers as read_in_all_layers
+from pagedlab.attention.checks import check_values
+from pagedlab.attention.write import check_slots
+from pagedlab.attention.write import for_all_layers as write_in_all_layers
+from pagedlab.executor.abstract import ScheduledRequest
+
+Attend = Callable[[torch.Tensor, LayerKV], torch.Tensor]
+
+
+class ModelRunner:
+    """Runs the model over a ragged batch. Its buffers are made once and keep their addresses from step to step, so
+    that a captured CUDA graph can read them.
+
+    attention: a learner's own, called like ``paged_attention`` in every layer; None is pagedlab's, which looks once a
+    step at what is the same in all layers. copies: how numbers get to the device; None goes by the device.
+
+    Source: vLLM ``v1/worker/gpu_model_runner.py``.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        kv_pool: KVPool,
+        attention: Callable[..., torch.Tensor] | None = None,
+        *,
+        max_num_seqs: int,
+        max_num_batched_tokens: int,
+        max_model_len: int,
+        copies: Copies | None = None,
+    ) -> None:
+        self.model = model
+        self.kv_pool = kv_pool
+        self._plan_reading = read_in_all_layers if attention is None else _in_each_layer(attention)
+        copies = copies_to(model.device) if copies is None else copies
+        self._copies = copies
+        max_blocks = -(-max_model_len // kv_pool.block_size)
+        self._token_ids = _Buffer((max_num_batched_tokens,), torch.int64, model.device, copies)
+        self._positions = _Buffer((max_num_batched_tokens,), torch.int64, model.device, copies)
+        self._slot_mapping = _Buffer((max_num_batched_tokens,), torch.int64, model.device, copies)
+        self._block_tables = _Buffer((max_num_seqs, max_blocks), torch.int32, model.device, copies)
+        self._seq_lens = _Buffer((max_num_seqs,), torch.int32, model.device, copies)
+        self._query_start_loc = _Buffer((max_num_seqs + 1,), torch.int32, model.device, copies)
+
+    @torch.inference_mode()
+    def run(self, batch: list[ScheduledRequest]) -> torch.Tensor:
+        """Write K and V of the batch's tokens into their slots. Returns float32 logits [requests, vocabulary] at each
+        request's last scheduled token."""
+        with torch.cuda.device_of(self.kv_pool.data):  # kernels of a learner's own start on the current device
+            with self._copies or nullcontext():
+                inputs = self._send(batch)
+            return self._compute(*inputs)
+
+    def _send(self, batch: list[ScheduledRequest]) -> tuple[torch.Tensor, ...]:
+        """The batch's numbers, on their way to the device: token ids, positions and slots [tokens], block tables
+        [requests, blocks], lengths [requests], and where each request's tokens begin [requests + 1]."""
+        num_tokens = 0
+        for row, part in enumerate(batch):
+            span = slice(num_tokens, num_tokens + part.end - part.start)
+            self._token_ids.host[span] = part.token_ids[part.start : part.end]
+            self._positions.host[span] = np.arange(part.start, part.end)
+            self._slot_mapping.host[span] = part.table.slot_mapping(part.start, part.end)
+            self._block_tables.host[row, : len(part.table)] = part.table.block_ids
+            self._seq_lens.host[row] = part.end
+            num_tokens = span.stop
+            self._query_start_loc.host[row + 1] = num_tokens
+        _last_one_writes(self._slot_mapping.host[:num_tokens])
+        rows = len(batch)
+        widest = max(len(part.table) for part in batch)
+        if self._copies:  # on a GPU nobody looks at values any more: looking would be waiting
+            layer, slots = self.kv_pool.layer(0), self._slot_mapping.host[:num_tokens]
+            check_slots(slots.min(), slots.max(), layer)
+            tables, lengths = self._block_tables.staging[:rows, :widest], self._seq_lens.staging[:rows]
+            check_values(num_tokens, layer, tables, lengths, self._query_start_loc.staging[: rows + 1])
+        return (
+            self._token_ids.send(num_tokens),
+            self._positions.send(num_tokens),
+            self._slot_mapping.send(num_tokens),
+            self._block_tables.send(rows)[:, :widest],
+            self._seq_lens.send(rows),
+            self._query_start_loc.send(rows + 1),
+        )
+
+    def _compute(
+        self,
+        token_ids: torch.Tensor,
+        positions: torch.Tensor,
+        slot_mapping: torch.Tensor,
+        block_tables: torch.Tensor,
+        seq_lens: torch.Tensor,
+        query_start_loc: torch.Tensor,
+    ) -> torch.Tensor:
+        """What the device does: on a GPU this only starts it, and is over long before it is done."""
+        places = (block_tables, seq_lens, query_start_loc)
+        write = write_in_all_layers(self.kv_pool.layer(0), slot_mapping)
+        read = self._plan_reading(self.kv_pool.layer(0), *places)
+
+        def attend(layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+            kv = self.kv_pool.layer(layer)
+            write(kv, key, value)  # all of the step's K and V first: they may be read in the same step
+            return read(query, kv)
+
+        hidden = self.model(token_ids, positions, attend)
+        return self.model.logits(hidden[query_start_loc[1:].long() - 1])
+
+
+def _in_each_layer(attention: Callable[..., torch.Tensor]) -> Callable[..., Attend]:
+    """Plans nothing: ``attention`` is asked anew in every layer."""
+    return lambda _, *places: lambda query, layer: attention(query, layer, *places)
+
+
+def _last_one_writes(slots: np.ndarray) -> None:
+    """Where two tokens go into one slot (only after an edit by hand), let the later one of the batch have it, and skip
+    the other (-1): a device would let chance decide."""
+    if len(np.unique(slots)) == len(slots):
+        return
+    _, last = np.unique(slots[::-1], return_index=True)
+    kept = np.zeros(len(slots), dtype=bool)
+    kept[len(slots) - 1 - last] = True
+    slots[~kept] = -1
+
+
+class Copies:
+    """Copies from the host's memory to a device that has its own, each over when its call returns.
+
+    What they read is written under ``with copies:``, so that a device that copies later can be waited for.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def host(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        """Zeros in memory from which can be copied."""
+        return torch.zeros(shape, dtype=dtype)
+
+    def copy(self, target: torch.Tensor, source: torch.Tensor) -> None:
+        target.copy_(source)
+
+
+class GPUCopies(Copies):
+    """Copies from pinned memory of the host to a GPU, which makes them by itself and later.
+
+    What they read may be written again when they are over; so ``with copies:`` waits for those that were started
+    before. (Steps that sample wait for the GPU anyway, but the chunks of a prompt do not.)
+
+    Source: vLLM ``v1/worker/gpu_model_runner.py``, ``synchronize_input_prep``.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._over = torch.cuda.Event()
+
+    def __enter__(self) -> None:
+        self._over.synchronize()  # at once where nothing was recorded yet
+
+    def __exit__(self, *_: object) -> None:
+        self._over.record(torch.cuda.current_stream(self._device))
+
+    def host(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        """Zeros in memory from which a GPU can copy by itself."""
+        return torch.zeros(shape, dtype=dtype, pin_memory=True)
+
+    def copy(self, target: torch.Tensor, source: torch.Tensor) -> None:
+        """Start a copy: it reads ``source`` when the GPU comes to it."""
+        target.copy_(source, non_blocking=True)
+
+
+def copies_to(device: torch.device) -> Copies | None:
+    """How numbers get to ``device``; None where it works in the host's own memory."""
+    if device.type == "cpu":
+        return None
+    return GPUCopies(device) if device.type == "cuda" else Copies()
+
+
+class _Buffer:
+    """A fixed tensor on the device and the numpy array on the host that fills it. Without ``copies``, on a CPU, they
+    are the same memory."""
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, copies: Copies | None
+    ) -> None:
+        self._copies = copies
+        self.staging = copies.host(shape, dtype) if copies else torch.zeros(shape, dtype=dtype)
+        self._device = torch.zeros(shape, dtype=dtype, device=device) if copies else self.staging
+        self.host = self.staging.numpy()
+
+    def send(self, count: int) -> torch.Tensor:
+        """The first ``count`` rows, up to date on the device for whatever it does next."""
+        if self._copies:
+            self._copies.copy(self._device[:count], self.staging[:count])
+        return self._device[:count]
