@@ -6,6 +6,7 @@ import re
 import pytest
 from runs import crowded, patched, recorded_run, scenes
 
+from pagedlab.engine import LLM, SamplingParams
 from pagedlab.trace import TraceDriver, replay
 from pagedlab.viz.kit import labels
 from pagedlab.viz.kit.history import History
@@ -13,6 +14,7 @@ from pagedlab.viz.kit.marks import diff, picture
 from pagedlab.viz.kit.text import width
 from pagedlab.viz.memory import layout as memory_layout
 from pagedlab.viz.memory import strip
+from pagedlab.viz.memory.lab import memory_map
 
 CROWDED = crowded()
 
@@ -118,13 +120,21 @@ def test_rows_of_time_are_the_blocks_that_were_held_and_who_is_gone_is_named():
 
 
 def test_the_label_of_the_latest_step_does_not_sound_like_the_end():
-    for scene in scenes(CROWDED):
-        marks = picture(memory_layout.marks(scene))
-        goes_on = bool(scene.state.running or scene.state.waiting)
-        if scene.position == scene.num_steps:
-            assert marks["step"].text == f"step {scene.position} of {scene.num_steps}" + " so far" * goes_on
-        else:
-            assert "so far" not in marks["step"].text
+    llm = LLM("tiny-random", record=True, block_size=4, num_gpu_blocks_override=12)
+    llm.add_request("hello you", SamplingParams(max_tokens=6, ignore_eos=True))
+    lab = memory_map(llm)
+    said = []
+    while True:
+        said.append(picture(lab.static_marks())["step"].text)
+        if not lab.can_step:
+            break
+        lab.move(lab.position + 1)
+    assert said == [f"step {k} of {k} so far" for k in range(1, 6)] + ["step 6 of 6"]
+    lab.move(2)
+    past = picture(lab.static_marks())["step"]
+    assert past.text == "step 2 of 6 · the past" and "bold" in past.cls
+    recorded = memory_map(lab.trace, step=3)
+    assert picture(recorded.static_marks())["step"].text == "step 3 of 6"
 
 
 def test_every_free_block_of_a_large_pool_says_when_its_turn_is():
