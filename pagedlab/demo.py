@@ -14,7 +14,7 @@ from pagedlab.errors import PagedlabError
 from pagedlab.terminal import CLEAR_SCREEN, is_terminal, paint, printable, use_colour, width
 from pagedlab.trace import MemoryState, TraceDriver, load, replay, save
 from pagedlab.trace.store import check_writable
-from pagedlab.viz.text import draw
+from pagedlab.viz.memory.text import draw
 
 PROMPT = "The operating system maps virtual pages to physical"
 SPARE_BLOCKS = 4  # so that the free queue is there to see

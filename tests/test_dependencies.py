@@ -53,9 +53,9 @@ def imports(root) -> dict[str, set[tuple[str, str, bool]]]:
     for folder in ("pagedlab", "kernels", "tools", "tests"):
         found[folder] = set()
         for file in (root / folder).rglob("*.py"):
-            for name, late in imported(file) - {(other, late) for other in OTHERS for late in (True, False)}:
+            for name, late in imported(file):
                 beside = file.with_name(f"{name}.py").exists()  # started as a program of its own, from its folder
-                if name in provides or not (name in ours or beside):
+                if name not in OTHERS and (name in provides or not (name in ours or beside)):
                     distribution = canonicalize_name(provides.get(name, [name])[0])
                     found[folder].add((distribution, str(file.relative_to(root)), late))
     return {folder: {one for one in some if one[0] != "pagedlab"} for folder, some in found.items()}

@@ -11,8 +11,8 @@ import pytest
 from pagedlab.engine import LLM, SamplingParams
 from pagedlab.trace import replay
 from pagedlab.trace.invariants import first_broken
-from pagedlab.viz.marks import picture
-from pagedlab.viz.prefix_lab import prefix_hits
+from pagedlab.viz.kit.marks import picture
+from pagedlab.viz.prefix.lab import prefix_hits
 
 PAGE = (Path(__file__).parent.parent / "docs" / "eviction.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(python|text)\n(.*?)^```$", PAGE, flags=re.M | re.S)

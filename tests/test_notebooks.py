@@ -152,7 +152,10 @@ def test_the_source_that_a_chapter_shows_is_todays(chapter):
         for name, code in zip(outputs, outputs[1:], strict=False):
             found = re.fullmatch(r"`(pagedlab[\w.]+)`", "".join(name.get("data", {}).get("text/markdown", "")))
             if found:
-                thing = pydoc.locate(found[1])
+                try:
+                    thing = pydoc.locate(found[1])
+                except pydoc.ErrorDuringImport:  # a kernel where there is no Triton: its source is read by name
+                    thing = None
                 by_name = not (inspect.isfunction(thing) or inspect.isclass(thing))  # a Triton kernel, a private name
                 assert (
                     "".join(code.data["text/plain"]).strip() == str(code_of(found[1] if by_name else thing)).strip()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pagedlab import LLM, SamplingParams
 from pagedlab.viz import memory_map
-from pagedlab.viz.lab import MemoryMap
+from pagedlab.viz.memory.lab import MemoryMap
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "one-page.svg"
 

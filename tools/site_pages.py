@@ -13,7 +13,7 @@ from nbconvert.filters import markdown2html
 from pygments.formatters import HtmlFormatter
 from routes import ROUTES, chapters, question
 
-from pagedlab.viz import export
+from pagedlab.viz.kit import export
 
 DOCS = ("one-page", "glossary", "map", "where-next", "eviction", "learners")
 CODE = re.compile(r"(```.*?```|`[^`\n]*`)", flags=re.S)

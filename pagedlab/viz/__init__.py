@@ -13,13 +13,13 @@ from importlib import import_module
 from typing import Any
 
 _LABS = {
-    "memory_map": "pagedlab.viz.lab",
-    "fragmentation": "pagedlab.viz.fragmentation_lab",
-    "kernel_walk": "pagedlab.viz.kernel_lab",
-    "knobs": "pagedlab.viz.knobs_lab",
-    "preemption": "pagedlab.viz.preemption_lab",
-    "prefix_hits": "pagedlab.viz.prefix_lab",
-    "step_both": "pagedlab.viz.side_by_side",
+    "memory_map": "pagedlab.viz.memory.lab",
+    "fragmentation": "pagedlab.viz.strips.lab",
+    "kernel_walk": "pagedlab.viz.kernel.lab",
+    "knobs": "pagedlab.viz.board.lab",
+    "preemption": "pagedlab.viz.victims.lab",
+    "prefix_hits": "pagedlab.viz.prefix.lab",
+    "step_both": "pagedlab.viz.side_by_side.lab",
 }
 
 __all__ = ["fragmentation", "kernel_walk", "knobs", "memory_map", "preemption", "prefix_hits", "step_both"]

@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
-from pagedlab.viz.style import NUM_HUES, middle_hue
+from pagedlab.viz.kit.style import NUM_HUES, middle_hue
 
 # The hues of requests A, B, C …, so that a chart and a lab speak the same language. A chart does not know the page's
 # theme, so each is halfway between the lab's light and its dark one: seen well on both.

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pagedlab.viz.export import place
-from pagedlab.viz.widget import Lab
+from pagedlab.viz.kit.export import place
+from pagedlab.viz.kit.widget import Lab
 
 RUN_ON = 40  # steps that a live run is taken further than the notebook took it, to have something to step through
 

@@ -5,7 +5,7 @@ import pytest
 from test_memory_map import LIVE, SAVE, Lab, check
 
 from pagedlab.trace import TraceDriver, load
-from pagedlab.viz.script import script
+from pagedlab.viz.kit.script import script
 
 pytestmark = pytest.mark.browser
 LONG = LIVE.replace("max_tokens=14", "max_tokens=40").replace("override=12", "override=24")

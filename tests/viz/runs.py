@@ -11,8 +11,9 @@ from pagedlab.engine.scheduler import Scheduler
 from pagedlab.kv.block_pool import BlockPool
 from pagedlab.kv.manager import KVCacheManager
 from pagedlab.kv.observed import ObservedBlockPool, ObservedKVCacheManager
-from pagedlab.trace import Recorder, Trace
+from pagedlab.trace import Recorder, Trace, TraceDriver
 from pagedlab.trace import events as ev
+from pagedlab.viz.kit.scene import Scene
 
 WORDS = ["The", " operating", " system", " maps", " virtual", " pages", " to", " physical", " frames", "\\n"]
 
@@ -151,3 +152,15 @@ def _numbered(text: str, number: str, other: str) -> str:
 def _tenth(x: float) -> float:
     x = round(x, 1)
     return int(x) if x == int(x) else x
+
+
+def scenes(trace, selections=None):
+    """A scene for every step and every request that has arrived by then."""
+    driver = TraceDriver(trace)
+    for position in range(driver.num_steps + 1):
+        driver.seek(position)
+        state = driver.state()
+        first = driver.num_events(position - 1) if position else 0
+        events = trace.events[first : driver.num_events(position)]
+        for selected in [*state.requests] or [None]:
+            yield Scene(state, events, trace.header, selected, position, driver.num_steps, live=True)

@@ -1,8 +1,0 @@
-"""Where the parts of the memory map lie, in pixels."""
-
-SIZE = (960.0, 510.0)
-LEFT, RIGHT = 24.0, 936.0
-TOP, BOTTOM = 84.0, 290.0  # of the three columns
-SEEN = (46.0, 316.0)  # x and width: what the request sees
-TABLE = (392.0, 128.0)
-POOL = (560.0, 376.0)

@@ -1,0 +1,90 @@
+"""Every lab in small set-ups of its own, for what is to hold of each of them at every step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runs import crowded, recorded_run
+
+from pagedlab.bench.preemption import overload, run_out
+from pagedlab.engine import LLM, SamplingParams
+from pagedlab.parity.side_by_side import golden, side_by_side
+from pagedlab.viz import fragmentation, kernel_walk, knobs, memory_map, preemption, prefix_hits, step_both
+
+
+def tiny() -> LLM:
+    """What the set-ups share: a model."""
+    return LLM("tiny-random", record=False, block_size=4, num_gpu_blocks_override=8)
+
+
+def full_run(model: LLM, num_prompts: int = 6, length: int = 200, **knobs: Any) -> LLM:
+    """A recorded run, to its end: prompts that differ but for the first half."""
+    llm = LLM(model, record=True, **{"block_size": 16, "num_gpu_blocks_override": 256} | knobs)
+    for i in range(num_prompts):
+        prompt = [*range(1, length // 2), *((7 * i + 3 * j) % 200 + 1 for j in range(length // 2))]
+        llm.add_request(prompt, SamplingParams(max_tokens=6, ignore_eos=True))
+    return run_out(llm)
+
+
+def two_runs_that_preempt(model: LLM, num_blocks: int = 71, smaller: int = 1) -> list[LLM]:
+    prompts = [[(7 * i + 3 * j) % 200 + 1 for j in range(n // smaller)] for i, n in enumerate((120, 140, 60, 80, 70))]
+    return [run_out(overload(model, how, prompts, num_blocks=num_blocks)) for how in ("recompute", "swap")]
+
+
+def walked(model: LLM) -> LLM:
+    llm = LLM(model, record=True, block_size=1, num_gpu_blocks_override=256)
+    llm.add_request("Hi there, you. " * 9, SamplingParams(max_tokens=20, ignore_eos=True))
+    llm.step()
+    return llm
+
+
+def paper(model: LLM) -> LLM:
+    """Forks, copies and swaps."""
+    llm = LLM(model, record=True, era="paper", preemption="swap", block_size=4, num_gpu_blocks_override=20)
+    llm.add_request(
+        "Tell me a short thing", SamplingParams(n=3, max_tokens=6, temperature=1.0, seed=3, ignore_eos=True)
+    )
+    llm.add_request("And one more of them now", SamplingParams(max_tokens=6, ignore_eos=True))
+    return run_out(llm)
+
+
+def three_runs_of_knobs() -> Any:
+    lab = knobs(load=[("Hello there you", 9), ("Hello there me", 12), ("Hello there", 8)], fraction=64)
+    lab.run(block_size=32)
+    lab.run(card="T4")
+    return lab
+
+
+def pool_of(num_blocks: int, block_size: int) -> Any:
+    prompts = [[1, 2, 3, 4, 5, 6, 7], [3, 4, 5] * 6, [9] * 11]
+    return memory_map(recorded_run(prompts, num_blocks=num_blocks, block_size=block_size))
+
+
+# Large ones, that fill and empty a pool at once: what a step sends is measured with these.
+LARGE = {
+    "memory map, 256 blocks": lambda model: memory_map(full_run(model)),
+    "memory map, full at once": lambda model: memory_map(full_run(model, 2, 240, block_size=1,
+                                                                  num_gpu_blocks_override=500)),
+    "memory map, medium cells": lambda model: memory_map(full_run(model, 2, 200, block_size=8,
+                                                                  num_gpu_blocks_override=61)),
+    "preemption, 70 blocks a side": lambda model: preemption(*two_runs_that_preempt(model)),
+    "prefix hits, 256 blocks": lambda model: prefix_hits(full_run(model), [*range(1, 150)]).lab,
+    "fragmentation": lambda model: fragmentation(moment=0),
+    "kernel": lambda model: kernel_walk(walked(model)),
+    "side by side": lambda model: step_both(side_by_side(golden("sched-02"))),
+}  # fmt: skip
+SMALL = {
+    "memory map, no room for all": lambda model: memory_map(crowded()),
+    "memory map, 12 blocks": lambda model: pool_of(12, 4),
+    "memory map, 30 blocks": lambda model: pool_of(30, 8),
+    "memory map, blocks of 40": lambda model: pool_of(6, 40),
+    "memory map, 4,096 blocks": lambda model: pool_of(4096, 16),
+    "memory map, the paper's": lambda model: memory_map(paper(model)),
+    "fragmentation, 256 slots": lambda model: fragmentation([(30, 20), (60, 10), (50, 50), (40, 70)], num_slots=256,
+                                                            max_model_len=128, block_size=16),
+    "preemption, 20 blocks a side": lambda model: preemption(*two_runs_that_preempt(model, 20, smaller=4)),
+    "prefix hits, of text": lambda model: prefix_hits(full_run(model, 3, 20, block_size=4), "abc").lab,
+    "prefix hits, no room for all": lambda model: prefix_hits(crowded(), [*range(10, 18), 1]).lab,
+    "knobs": lambda model: three_runs_of_knobs().board,
+}  # fmt: skip
+EVERY = LARGE | SMALL
