@@ -41,8 +41,14 @@ lab: env
 	$(RUN) -m jupyterlab --ServerApp.ip=127.0.0.1 --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
 		$$([ "$$(id -u)" = 0 ] && echo --allow-root) $(LAB_ARGS)
 
+# The front end is checked where node is there; .ci/run sees to it that it is. It runs without any of that.
 lint: env
 	$(PY) -m ruff check .
+	@if command -v npm > /dev/null; then $(MAKE) -s node_modules/.package-lock.json && npm run --silent lint; \
+		else echo "The front end was not checked: there is no npm here (it comes with Node.js)."; [ "$$CI" != true ]; fi
+
+node_modules/.package-lock.json: package.json package-lock.json
+	npm ci --silent --no-audit --no-fund && touch $@
 
 # One pytest run for tests, notebooks and solutions: one closing line, one exit status. With --nbval-lax every cell has to
 # run, and the output of cells marked NBVAL_CHECK_OUTPUT has to be the stored one. Two workers, each with whole files (a

@@ -7,6 +7,7 @@ answer to the mouse, and its formulas are MathML. Nothing on a page is fetched f
 from __future__ import annotations
 
 import argparse
+import html
 import re
 import shutil
 import sys
@@ -66,7 +67,7 @@ def run(path: Path) -> nbformat.NotebookNode:
     notebook.cells = [cell for cell in notebook.cells if "colab" not in cell.metadata.get("tags", [])]
     with tempfile.TemporaryDirectory() as folder:
         first = nbformat.v4.new_code_cell("from pagedlab.viz import published\npublished.watch()")
-        last = nbformat.v4.new_code_cell(f"published.publish({folder!r}, {path.name[:2]!r})")
+        last = nbformat.v4.new_code_cell(f"published.publish({folder!r})")
         notebook.cells = [first, *notebook.cells, last]
         try:
             NotebookClient(
@@ -99,11 +100,26 @@ def plotly_to_html(notebook: nbformat.NotebookNode) -> bool:
         for output in cell.get("outputs", []):
             chart = output.get("data", {}).pop(CHART, None)
             if chart is not None:
+                title = for_a_phone(chart["layout"])
                 found, config = True, chart.pop("config", {})
-                output.data["text/html"] = plotly.io.to_html(
+                output.data["text/html"] = title + plotly.io.to_html(
                     chart, config=config, include_plotlyjs=False, full_html=False, validate=False
                 )
     return found
+
+
+def for_a_phone(layout: dict) -> str:
+    """Change a chart's layout so that it can be read on a narrow screen too. Returns its title, and what its vertical
+    axis counts, as HTML: on the chart long ones would be cut."""
+    title, unit = (html.escape(part.pop("title", {}).get("text") or "") for part in (layout, layout["yaxis"]))
+    layout["margin"] = {"l": 10, "r": 10, "t": 10, "b": 10}
+    layout["legend"] = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
+    layout["uniformtext"] = {"minsize": 11, "mode": "hide"}
+    for axis in (layout["xaxis"], layout["yaxis"]):
+        axis["automargin"] = True
+        if axis.get("type") == "log":  # plotly writes the digits between powers of ten at three quarters of this size
+            axis["tickfont"] = {"size": 15}
+    return f"<p><strong>{title}</strong><br>{unit}</p>\n"
 
 
 def dead_links(page: Path) -> list[str]:

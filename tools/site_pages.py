@@ -34,7 +34,7 @@ def chapter(path: Path, notebook: nbformat.NotebookNode, numbers: list[int]) -> 
     links = [(f"{other.stem}.html", f"{other.name[:2]} · {question(other)}") for other in around if other]
     has_chart = "plotly-graph-div" in body
     scripts = '<script src="plotly.min.js" charset="utf-8"></script>\n' if has_chart else ""
-    labs = export.front_end() if 'id="pictures' in body else ""
+    labs = export.front_end() if 'class="pictures"' in body else ""
     return page(f"{path.name[:2]} · {question(path)}", body, links=links, scripts=scripts, end=labs)
 
 

@@ -23,9 +23,6 @@ class FreeBlockQueueView:
     def __init__(self, pool: Any) -> None:
         self._pool = pool
 
-    def num_free_blocks(self) -> int:
-        return self._pool.get_num_free_blocks()
-
     def walk(self) -> list[int]:
         return block_ids(self._pool.free_block_queue.get_all_free_blocks())
 

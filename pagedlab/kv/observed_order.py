@@ -4,11 +4,10 @@ The events tell who was handed out and who was given back; from them follows an 
 have one of its own (least frequently used, say): then a ``FreeQueueReordered`` tells where blocks stand instead.
 
 To compare the two whole, after each call, would cost as much as there are free blocks. So in the usual case only what
-a call had to change is looked at: who was handed out, against the head; where those given back went; how many are
-free; both ends. What cannot be noticed at once is a change of places among blocks that the call did not name, away
-from the ends. It is noticed when one of them is handed out in another turn, and at the latest when ``TURNS`` times as
-many blocks have moved as are free, since the whole queue is looked at then. One of at most ``FEW`` is looked at
-whole in every call.
+a call had to change is looked at: who was handed out, against the head; where those given back went; both ends. What
+cannot be noticed at once is a change of places among blocks that the call did not name, away from the ends. It is
+noticed when one of them is handed out in another turn, and at the latest when ``TURNS`` times as many blocks have
+moved as are free, since the whole queue is looked at then. A queue of at most ``FEW`` is looked at whole in every call.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ TURNS = 4  # the whole queue is looked at each time that so many times its block
 
 class FreeQueueView(Protocol):
     """A pool's own free queue, seen from outside. Blocks are their numbers, the one to be handed out next first."""
-
-    def num_free_blocks(self) -> int: ...
 
     def walk(self) -> list[int]:
         """All of it."""
@@ -88,11 +85,9 @@ class ImpliedOrder:
         self._sure, self._walked, self._freed = False, None, set()
 
     def _confirmed(self, to_head: Sequence[int] = (), to_tail: Sequence[int] = ()) -> bool:
-        """Is the queue what is implied, with these at its ends? As far as its length and the neighbours there say."""
+        """Is the queue what is implied, with these at its ends? As far as the neighbours there say."""
         there = self._implied.num_free_blocks
         if there <= FEW or self._moved > TURNS * there:
-            return False
-        if self._queue.num_free_blocks() != there + len(to_head) + len(to_tail):
             return False
         return self._queue.confirms([*to_head, *self._implied.first(2)], [*self._implied.last(2), *to_tail])
 

@@ -21,9 +21,6 @@ class FreeBlockStackView:
     def __init__(self, allocator: Any) -> None:
         self._allocator = allocator
 
-    def num_free_blocks(self) -> int:
-        return self._allocator.get_num_free_blocks()
-
     def walk(self) -> list[int]:
         return list(self._allocator.get_free_block_ids())[::-1]
 

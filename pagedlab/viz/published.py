@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,17 +30,17 @@ def watch() -> None:
     formatter.for_type(ipywidgets.Widget, note)
 
 
-def publish(folder: str | Path, name: str) -> None:
+def publish(folder: str | Path) -> None:
     """Write a piece of HTML for each widget that was shown, ``MODEL_ID.html`` in ``folder``: its labs with all their
-    steps, and the words around them. ``name`` tells the labs of one page from each other."""
+    steps, and the words around them."""
     labs = [lab for _, opened in _shown.values() for lab, _ in opened]
     for lab in labs:
         lab.forward(RUN_ON)
-    for number, (model_id, (widget, opened)) in enumerate(_shown.items()):
+    for model_id, (widget, opened) in _shown.items():
         pieces = [f"<p>{words}</p>\n" for words in _words(widget)]
-        for i, (lab, position) in enumerate(opened):
+        for lab, position in opened:
             lab.seek(min(position, lab.num_steps))
-            pieces.append(place(lab, f"-{html.escape(name)}-{number}-{i}"))
+            pieces.append(place(lab))
         (Path(folder) / f"{model_id}.html").write_text("".join(pieces), encoding="utf-8")
 
 

@@ -5,7 +5,7 @@ import pytest
 from test_memory_map import LIVE, SAVE, Lab, check
 
 from pagedlab.trace import TraceDriver, load
-from pagedlab.viz.kit.style import STATIC
+from pagedlab.viz.kit.script import script
 
 pytestmark = pytest.mark.browser
 LONG = LIVE.replace("max_tokens=14", "max_tokens=40").replace("override=12", "override=24")
@@ -60,8 +60,7 @@ STORE = """() => {
 
 
 def test_messages_in_any_order_never_take_the_learner_elsewhere(browser):
-    source = (STATIC / "lab.js").read_text(encoding="utf-8")
-    source = source.replace("export default", "window.Store = Store; window.lab =")
+    source = script("lab.js").replace("export default", "window.Store = Store; window.lab =")
     page = browser.new_page()
     page.add_script_tag(content=source, type="module")
     page.wait_for_function("() => window.Store")

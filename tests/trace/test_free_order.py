@@ -8,8 +8,9 @@ import pytest
 from pagedlab.engine import LLM, BeamSearchParams, SamplingParams
 from pagedlab.errors import PagedlabError
 from pagedlab.kv import BlockPool, observed_order
-from pagedlab.kv.observed import ObservedBlockPool
+from pagedlab.kv.observed import FreeBlockQueueView, ObservedBlockPool
 from pagedlab.kv.observed_order import elsewhere
+from pagedlab.kv.observed_paper import FreeBlockStackView
 from pagedlab.kv.paper import BlockAllocator
 from pagedlab.trace import MemoryState, Recorder, Trace, replay
 from pagedlab.trace import events as ev
@@ -109,11 +110,48 @@ def test_or_when_many_blocks_have_moved_since():
     assert replay(recorder.trace).free == free_ids(pool)
     free = queue.popleft_n(queue.num_free_blocks)
     queue.append_n([*free[:40], *free[59:39:-1], *free[60:]])  # and here they are not
-    calls = 0
-    while replay(recorder.trace).free != free_ids(pool):
+    wrong = 0
+    for _ in range(observed_order.TURNS * 99):
         pool.free_blocks(pool.get_new_blocks(1))
-        calls += 1
-    assert 1 < calls <= observed_order.TURNS * 99
+        wrong += replay(recorder.trace).free != free_ids(pool)
+    assert 1 < wrong < observed_order.TURNS * 99
+    assert replay(recorder.trace).free == free_ids(pool)
+
+
+ENDS = [
+    ([1, 2], [7, 8], True),
+    ([1, 2, 3], [6, 7, 8], True),
+    ([2, 3], [7, 8], False),  # not the head
+    ([1, 3], [7, 8], False),
+    ([1, 2, 4], [7, 8], False),
+    ([1, 2], [6, 7], False),  # not the tail
+    ([1, 2], [6, 8], False),
+    ([1, 2], [5, 7, 8], False),
+    ([1, 2], [8, 7], False),
+    ([2, 1], [7, 8], False),
+]
+
+
+@pytest.mark.parametrize(("head", "tail", "is_so"), ENDS)
+def test_ends_are_confirmed_where_they_are_so(head, tail, is_so):
+    pool = BlockPool(9)
+    assert FreeBlockQueueView(pool).confirms(head, tail) == is_so
+    allocator = BlockAllocator(9)
+    allocator.free_blocks = [allocator.blocks[number] for number in range(8, 0, -1)]
+    assert FreeBlockStackView(allocator).confirms(head, tail) == is_so
+
+
+def test_nothing_is_confirmed_of_a_block_that_left_and_kept_its_links():
+    pool = BlockPool(9)
+    first, last, queue = pool.blocks[1], pool.blocks[8], pool.free_block_queue
+    before, after = first.prev_free_block, last.next_free_block
+    queue.remove(first)
+    queue.remove(last)
+    assert FreeBlockQueueView(pool).confirms([2, 3], [6, 7])
+    first.prev_free_block, first.next_free_block = before, pool.blocks[2]
+    last.prev_free_block, last.next_free_block = pool.blocks[7], after
+    assert not FreeBlockQueueView(pool).confirms([1, 2], [6, 7])
+    assert not FreeBlockQueueView(pool).confirms([2, 3], [7, 8])
 
 
 class Fifo(BlockAllocator):

@@ -65,4 +65,4 @@ def params(max_tokens):
 
 
 def data_of(page: str) -> dict:
-    return json.loads(re.search(r'id="pictures">(.*?)</script>', page, re.S)[1])
+    return json.loads(re.search(r'class="pictures">(.*?)</script>', page, re.S)[1])

@@ -57,6 +57,7 @@ class KnobBoard(Lab):
 
     NAME = "Knobs"
     SIZE = layout.SIZE
+    AREAS = layout.AREAS
 
     def __init__(
         self, runs: list[KnobRun], num_requests: int, made_by: str, chosen: Callable[[], None] = lambda: None
@@ -98,6 +99,9 @@ class KnobBoard(Lab):
             figures = [f"{name} {layout.value(m, run.measured[m])}" for m, (name, _) in MEASURES.items() if run.ran]
             lines.append(f"run {run.number}: {layout.settings(run)}: {', '.join(figures) or run.said}")
         return "\n".join(lines)
+
+    def rewind(self) -> None:
+        """It stays: the memory map below is the chosen run's."""
 
     def for_export(self) -> KnobBoard:
         dates = [run.llm.trace.header["date"][:10] for run in self.runs if run.ran]

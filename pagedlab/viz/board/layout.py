@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pagedlab.viz.board.run import KNOBS, MAX_NUM_BATCHED_TOKENS, MEASURES, KnobRun
+from pagedlab.viz.kit.areas import Area
 from pagedlab.viz.kit.badge import badge_marks, badge_width
 from pagedlab.viz.kit.head import LEFT, RIGHT
 from pagedlab.viz.kit.labels import number, plural
@@ -25,6 +26,16 @@ BETTER = {"concurrency": "↑", "preemptions": "↓", "computed": "↓", "waste"
 ROWS, ROW = 282.0, 33.0  # the first measure's baseline, and the distance of the next
 STRIP = (238.0, 440.0)  # top and bottom of the columns
 GIB = 1 << 30
+AREAS = (
+    Area((0, 0, 960, 76)),
+    Area((0, 76, 960, BAR[0] - 82)),
+    Area((0, BAR[0] - 6, 960, BAR[1] + 12), "chart", (LEFT, RIGHT)),
+    Area((0, BAR[0] + BAR[1] + 6, 960, 48)),
+    Area((0, 190, 960, STRIP[0] - 194)),
+    Area((0, STRIP[0] - 4, 960, 34)),
+    Area((0, STRIP[0] + 30, 960, STRIP[1] - STRIP[0] - 26), "table", heads=((TABLE_LEFT, STRIP[0], 744, 18),)),
+    Area((0, STRIP[1] + 4, 960, 44)),
+)
 
 
 def knob(name: str, value: object) -> str:

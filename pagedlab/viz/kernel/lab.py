@@ -14,6 +14,7 @@ from pagedlab.viz.kernel.layout import Scene, Walk
 from pagedlab.viz.kit.badge import badge_text
 from pagedlab.viz.kit.labels import hues, names
 from pagedlab.viz.kit.model import View
+from pagedlab.viz.kit.predicting import Question, score
 from pagedlab.viz.kit.progress import Progress
 from pagedlab.viz.kit.widget import Lab
 
@@ -109,9 +110,11 @@ class KernelLab(Lab):
 
     NAME = "Kernel"
     SIZE = layout.SIZE
+    AREAS = layout.AREAS
 
     def __init__(self, walk: Walk, *, head: int = 0) -> None:
         self.walk = walk
+        self.AREAS = layout.AREAS if walk.rows else layout.TIMELINE_AREAS
         self.position = self._furthest = 1
         self.guesses: dict[tuple[str, int], int] = {}  # (head, read) → the block that the learner pointed at for it
         self.choose(str(head))
@@ -153,18 +156,36 @@ class KernelLab(Lab):
     def _scene(self) -> Scene:
         return Scene(self.walk, int(self.selected), self.position, self.guesses.get((self.selected, self.position + 1)))
 
+    def for_export(self) -> KernelLab:
+        """Without the guesses."""
+        lab = KernelLab(self.walk, head=int(self.selected))
+        lab.position = self.position
+        return lab
+
+    def selections(self) -> list[str | None]:
+        return [str(head) for head in range(self.walk.num_heads)]
+
+    def asks(self) -> list[Question]:
+        return [self._question(self.position + 1)] if self.position < len(self._scene().span) else []
+
+    def _question(self, read: int) -> Question:
+        """Which block is the ``read``-th to be read?"""
+        actual = Scene(self.walk, int(self.selected), read).now[2]
+        return Question(
+            "Which physical block is read next? Click it.",
+            "You say {guess}.",
+            {f"block.{actual}": f"✓ #{actual}, right."},
+            f"You said {{guess}}; it was #{actual}.",
+        )
+
     def view(self) -> View:
         self._furthest = max(self._furthest, self.position)
         scene = self._scene()
         verdict = question = ""
         if (guess := self.guesses.get((self.selected, self.position))) is not None:
-            actual, (right, decided) = scene.now[2], self.score
-            said = f"✓ #{actual}, right." if guess == actual else f"You said #{guess}; it was #{actual}."
-            verdict = f"{said} Score {right} of {decided}."
-        if self.position < len(scene.span):
-            question = f"You say #{scene.guess}."
-            if scene.guess is None:
-                question = "Which physical block is read next? Click it."
+            verdict = self._question(self.position).verdict(f"block.{guess}", f"#{guess}") + f" {score(*self.score)}"
+        for asked in self.asks():
+            question = asked.ask if scene.guess is None else asked.after(f"#{scene.guess}")
         words = {"next": "Next block", "verdict": verdict, "question": question, "over": "All blocks are read"}
         return View(layout.marks(scene), layout.title(scene), words)
 

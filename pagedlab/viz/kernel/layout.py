@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pagedlab.viz.kit.areas import Area
 from pagedlab.viz.kit.chips import chip
 from pagedlab.viz.kit.flow import Flow
 from pagedlab.viz.kit.grid import pool_grid
@@ -23,6 +24,27 @@ ADDRESS = 400.0
 TABLE_TOP, ENTRY, ENTRIES = 122.0, (84.0, 40.0), 4  # the block table: an entry's size, how many in each of two rows
 MEMORY = (24.0, 246.0, 912.0, 70.0)
 SOFTMAX_TOP, MOST_ROWS, OUTPUT = 339.0, 5, 24
+_ABOVE = (
+    Area((0, 0, 960, 50)),
+    Area((0, 50, 396, 50)),
+    Area((0, 100, 396, 120)),
+    Area((396, 50, 564, 14)),
+)
+AREAS = (
+    *_ABOVE,
+    Area((396, 64, 564, 156), "table"),
+    Area((0, 220, 960, 104)),
+    Area((0, 324, 960, 24)),
+    Area((0, 348, 960, 130), "table", heads=((80, 348, 880, 14),)),
+    Area((0, 478, 960, 22)),
+)
+TIMELINE_AREAS = (
+    *_ABOVE,
+    Area((396, 64, 564, 156)),
+    Area((0, 220, 960, 104)),
+    Area((0, 324, 960, 20)),
+    Area((0, 344, 960, 156), "chart", (64, RIGHT)),
+)
 
 
 @dataclass(frozen=True)

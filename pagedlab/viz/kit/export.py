@@ -10,43 +10,42 @@ from typing import Any
 
 from pagedlab.errors import PagedlabError, as_path
 from pagedlab.viz.kit.messages import Messages as Lab
+from pagedlab.viz.kit.predicting import SCORE
+from pagedlab.viz.kit.script import script
 from pagedlab.viz.kit.style import STATIC
 
 MOST_PICTURES = 1500  # beyond that only the selected request's
 
-# What anywidget gives the front end in a notebook, for a page without a kernel.
-_START = """
-for (const element of document.querySelectorAll("script[id^=pictures]")) {
-  const data = JSON.parse(element.textContent);
-  const model = { get: (name) => data[name], on() {}, off() {}, send() { throw new Error("no kernel"); } };
-  const lab = factory();
-  lab.initialize({ model });
-  lab.render({ model, el: document.getElementById(element.id.replace("pictures", "lab")) });
-}
-"""
 
+def place(lab: Lab) -> str:
+    """Where the lab goes on a page, with every picture of it.
 
-def place(lab: Lab, id: str) -> str:
-    """Where the lab goes on a page, with every picture of it. ``id``: another one for each lab of a page."""
-    recorded = lab.for_export()
+    It opens where the lab stands; if that is the end, where nothing is left to do, at the first step that shows
+    something.
+    """
+    recorded, at = lab.for_export(), lab.position
     try:
+        if recorded.position == recorded.num_steps:
+            recorded.rewind()
         still = recorded.svg()  # what stands there where scripts do not run; where they do, the lab takes its place
-        messages = _messages(recorded)
+        messages, names = _messages(recorded)
     finally:
-        if recorded is not lab:
+        if recorded is lab:
+            lab.move(at)
+        else:
             recorded.close()
     # In a script element nothing but "</" ends the text; JSON may write it with a backslash.
-    data = json.dumps({"picture": messages[0], "recorded": messages[1:]}, ensure_ascii=False).replace("</", "<\\/")
+    data = {"picture": messages[0], "recorded": messages[1:], "predicting": {"names": names, "score": SCORE}}
+    text = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
     return (
-        f'<div id="lab{id}" class="still">{still}</div>\n'
-        f'<script type="application/json" id="pictures{id}">{data}</script>\n'
+        f'<div class="still">{still}</div>\n'
+        f'<script type="application/json" class="pictures">{text}</script>\n'
     )
 
 
 def front_end() -> str:
     """What brings the labs of a page to life; it stands behind them, once."""
-    script = (STATIC / "lab.js").read_text(encoding="utf-8").replace("export default", "const factory =")
-    return f'<script type="module">\n{script}{_START}</script>\n'
+    return f'<script type="module">\n{script("page.js")}</script>\n'
 
 
 def styles() -> str:
@@ -56,17 +55,16 @@ def styles() -> str:
 
 
 def save_html(lab: Lab, path: str | PathLike, *below: Lab) -> Path:
-    """Write the page; it opens at the lab's own step. ``below``: other labs on the same page, each with its own steps.
+    """Write the page, see :func:`place`. ``below``: other labs on the same page, each with its own steps.
     Raises PagedlabError where the file cannot be written, and for what is no path."""
     path = as_path(path)
-    places = [place(one, str(number or "")) for number, one in enumerate((lab, *below))]
     page = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f"<title>{html.escape(lab.title())}</title>\n"
         '<meta name="viewport" content="width=device-width">\n'
-        f"<style>\n:root {{ color-scheme: light dark; }}\nbody {{ margin: 16px; }}\n{styles()}</style>\n"
+        f"<style>\n:root {{ color-scheme: light dark; }}\nbody {{ margin: min(16px, 2vw); }}\n{styles()}</style>\n"
         "</head>\n<body>\n"
-        f"{''.join(places)}{front_end()}</body>\n</html>\n"
+        f"{''.join(map(place, (lab, *below)))}{front_end()}</body>\n</html>\n"
     )
     try:
         path.write_text(page.encode("utf-8", "replace").decode(), encoding="utf-8")
@@ -76,11 +74,23 @@ def save_html(lab: Lab, path: str | PathLike, *below: Lab) -> Path:
     return path
 
 
-def _messages(lab: Lab) -> list[dict[str, Any]]:
+def _messages(lab: Lab) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """What the front end would have been sent if somebody had gone through all steps, for each selection; the first one
-    is the picture to open with."""
+    is the picture to open with. And what each mark that can be pointed at is called."""
+    names: dict[str, str] = {}
+
+    def message(have: tuple[int, str | None] | None = None) -> dict[str, Any]:
+        sent = lab._message(have, whole=have is None)
+        asks = [question._asdict() for question in lab.asks()]
+        if asks:
+            shown = lab._sent[lab.position, lab.selected][1].values()
+            names.update((mark.id, lab.name_of(mark.id)) for mark in shown if "askable" in mark.cls.split())
+        sent |= {"asks": asks, "panes": {}, "stale": [], "question": "" if asks else sent["question"]}
+        sent["run"]["over"] = sent["run"]["over"] or "End of the recording"
+        return sent
+
     at, selected = lab.position, lab.selected
-    first = lab._message(whole=True)
+    first = message()
     others = [name for name in lab.selections() if name != selected]
     if (lab.num_steps + 1) * (len(others) + 1) > MOST_PICTURES:
         others = []
@@ -90,11 +100,8 @@ def _messages(lab: Lab) -> list[dict[str, Any]]:
         for position in range(lab.num_steps + 1):
             if (position, name) != (at, selected):
                 lab.move(position)
-                messages.append(lab._message(have))
+                messages.append(message(have))
                 have = (lab.position, lab.selected)
     lab.choose(selected)
     lab.move(at)
-    for message in messages:
-        message |= {"panes": {}, "question": "", "verdict": "", "stale": []}
-        message["run"]["over"] = message["run"]["over"] or "End of the recording"
-    return messages
+    return messages, names

@@ -55,7 +55,11 @@ class Messages(LabModel):
         words = {"next": "Next step", "verdict": "", "question": "", "say": view.title, "over": "End"} | view.words
         over = "" if self.can_step or self.position < self.num_steps else words["over"]
         return {
-            "lab": {"name": self.NAME, "size": list(self.SIZE)},
+            "lab": {
+                "name": self.NAME,
+                "size": list(self.SIZE),
+                **({"areas": [area._asdict() for area in self.AREAS]} if whole else {}),
+            },
             "position": self.position,
             "selected": self.selected,
             "base": None if base is None else list(have),

@@ -6,8 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from pagedlab.viz.kit.areas import Area
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.panes import Part
+from pagedlab.viz.kit.predicting import Question
 from pagedlab.viz.kit.strip import Strip, step_text
 from pagedlab.viz.kit.svg import svg
 
@@ -36,6 +38,7 @@ class LabModel:
 
     NAME: ClassVar[str] = "Lab"
     SIZE: ClassVar[tuple[float, float]] = (960.0, 510.0)
+    AREAS: ClassVar[tuple[Area, ...]] = ()  # for a narrow screen, see areas.py
 
     position: int  # how many steps are finished at the cursor
     num_steps: int  # how many are known
@@ -99,6 +102,10 @@ class LabModel:
         """All that can be selected."""
         return [self.selected]
 
+    def rewind(self) -> None:
+        """Go back to the first step that shows something."""
+        self.move(min(1, self.num_steps))
+
     @property
     def shares(self) -> Any:
         """Labs that show the same object here are told when one of them has changed it, or moved a cursor that they
@@ -122,6 +129,14 @@ class LabModel:
         return self
 
     # ------------------------------------------------------------------------------------ what a learner does
+
+    def asks(self) -> list[Question]:
+        """What may be predicted at the cursor, where the next step is known: for a page without a kernel."""
+        return []
+
+    def name_of(self, id: str) -> str:
+        """What an askable mark is called in a question: a block by its number."""
+        return f"#{id.rpartition('.')[2]}"
 
     def point(self, id: str) -> None:
         """An askable mark was clicked. Raises PagedlabError where that means nothing."""

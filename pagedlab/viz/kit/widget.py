@@ -23,6 +23,7 @@ from pagedlab.viz.kit import lifetime
 from pagedlab.viz.kit.export import save_html
 from pagedlab.viz.kit.messages import Have, Messages
 from pagedlab.viz.kit.panes import Part
+from pagedlab.viz.kit.script import script
 from pagedlab.viz.kit.style import STATIC
 
 
@@ -31,7 +32,7 @@ class Lab(Messages, anywidget.AnyWidget):
     ``super().__init__()`` when they can be called."""
 
     # As text: of a file anywidget would be told when it changes, and would keep every lab to tell it.
-    _esm = (STATIC / "lab.js").read_text(encoding="utf-8")
+    _esm = script("lab.js")
     _css = (STATIC / "lab.css").read_text(encoding="utf-8")
     # Read by a front end when it opens (and when it comes back), never sent again: steps travel as messages.
     picture = traitlets.Dict().tag(sync=True, to_json=lambda _, lab: lab._message(whole=True))

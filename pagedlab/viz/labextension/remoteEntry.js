@@ -6,11 +6,19 @@ const VIEW = "application/vnd.jupyter.widget-view+json";
 const PICTURE = "image/svg+xml";
 const SAID = "This is the stored picture; the kernel that made it is gone. Run the cell again to step through it.";
 
+/** @typedef {{ data: Record<string, string | string[]> }} Output */
+/** @typedef {{ node: HTMLElement, renderModel(model: Output): Promise<void> }} Renderer */
+/** @typedef {{ createRenderer(mimeType: string): Renderer }} RenderMime */
+/** @typedef {{ content: { rendermime: RenderMime } }} Panel a notebook's */
+/** @typedef {{ forEach(call: (panel: Panel) => void): void, widgetAdded: { connect(call: (tracker: unknown, panel: Panel) => void): void } }} Tracker */
+
+/** @type {Record<string, Record<string, { get(): Promise<() => any> }>>} */
 let shared;
 
+/** @param {string} name */
 const module_ = async (name) => (await Object.values(shared[name])[0].get())();
 
-// What the widget renderer leaves behind where it finds no widget is a text, and no element.
+/** What the widget renderer leaves behind where it finds no widget is a text, and no element. @param {HTMLElement} node @param {Output["data"]} data */
 function showStored(node, data) {
   if (node.firstElementChild || !data[PICTURE]) return;
   const picture = document.createElement("img");
@@ -22,6 +30,7 @@ function showStored(node, data) {
   node.replaceChildren(picture, said);
 }
 
+/** @param {RenderMime} rendermime */
 function watch(rendermime) {
   const createRenderer = rendermime.createRenderer.bind(rendermime);
   rendermime.createRenderer = (mimeType) => {
@@ -37,19 +46,22 @@ function watch(rendermime) {
   };
 }
 
+/** @param {unknown} INotebookTracker */
 const plugin = (INotebookTracker) => ({
   id: "pagedlab:stored-picture",
   description: "Shows the stored picture of a lab whose kernel is gone.",
   autoStart: true,
   requires: [INotebookTracker],
-  activate: (_, notebooks) => {
+  activate: (/** @type {unknown} */ _, /** @type {Tracker} */ notebooks) => {
     notebooks.forEach((panel) => watch(panel.content.rendermime));
-    notebooks.widgetAdded.connect((_, panel) => watch(panel.content.rendermime));
+    notebooks.widgetAdded.connect((_tracker, panel) => watch(panel.content.rendermime));
   },
 });
 
-(window._JUPYTERLAB ??= {}).pagedlab = {
-  init: (scope) => void (shared = scope),
+const jupyterlab = /** @type {{ _JUPYTERLAB?: Record<string, object> }} */ (/** @type {unknown} */ (window));
+
+(jupyterlab._JUPYTERLAB ??= {}).pagedlab = {
+  init: (/** @type {typeof shared} */ scope) => void (shared = scope),
   get: async () => {
     const { INotebookTracker } = await module_("@jupyterlab/notebook");
     return () => plugin(INotebookTracker);

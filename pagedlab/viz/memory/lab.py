@@ -16,6 +16,7 @@ from pagedlab.viz.kit.labels import quoted
 from pagedlab.viz.kit.model import View
 from pagedlab.viz.kit.narrator import next_step
 from pagedlab.viz.kit.panes import Part
+from pagedlab.viz.kit.predicting import Question, score
 from pagedlab.viz.kit.scene import Scene
 from pagedlab.viz.kit.strip import Strip, columns
 from pagedlab.viz.memory import code as pane_code
@@ -45,6 +46,7 @@ class MemoryMap(DriverLab):
 
     NAME = "Memory map"
     SIZE = SIZE
+    AREAS = layout.AREAS
 
     def __init__(self, driver: TraceDriver, *, select: str | None = None, step: int | None = None) -> None:
         self.follow(driver)
@@ -319,40 +321,66 @@ class MemoryMap(DriverLab):
         return here[0]["predicted"] if here else None
 
     def _can_predict(self, state: MemoryState) -> bool:
-        return (
-            self.position >= self._furthest
-            and self.driver.can_step
-            and self.selected in state.running
-            and len(state.requests[self.selected].pending) == 1
-        )
+        return self.position >= self._furthest and self.driver.can_step and _waits(state, self.selected)
+
+    def rewind(self) -> None:
+        super().rewind()
+        self.selected = self._who()
+
+    def asks(self) -> list[Question]:
+        state, step = self._cursor.state(), self.position + 1
+        if step > self.num_steps or not _waits(state, self.selected) or not _blocks_are_marks(state):
+            return []
+        actual = self._written(step, self.selected)
+        return [] if actual is None else [_question(state.requests[self.selected].pending[0][1], actual)]
+
+    def _written(self, step: int, request_id: str) -> int | None:
+        """The block that the request wrote into in that step."""
+        first, last = self.driver.num_events(step - 1), self.driver.num_events(step)
+        written = (e for e in self.trace.events[first:last] if isinstance(e, ev.SlotWritten))
+        return next((e.block_id for e in written if e.request_id == request_id), None)
 
     def _answer_predictions(self) -> None:
         for p in self.predictions:
             if p["right"] is None and p["actual"] is None and p["step"] <= self._furthest:
-                first, last = self.driver.num_events(p["step"] - 1), self.driver.num_events(p["step"])
-                for e in self.trace.events[first:last]:
-                    if isinstance(e, ev.SlotWritten) and e.request_id == p["request"]:
-                        p["actual"], p["right"] = e.block_id, e.block_id == p["predicted"]
-                        break
+                p["actual"] = self._written(p["step"], p["request"])
+                if p["actual"] is not None:
+                    p["right"] = p["actual"] == p["predicted"]
 
     def _question(self, state: MemoryState) -> tuple[str, str]:
         """How the last prediction ended, and what is to be predicted now."""
         verdict = ""
         for p in self.predictions:
             if p["step"] == self.position and p["request"] == self.selected:
-                right, all_of = self.score
                 if p["right"] is None:
                     verdict = f"You said #{p['predicted']}: nothing was written."
-                elif p["right"]:
-                    verdict = f"✓ #{p['actual']}, right. Score {right} of {all_of}."
                 else:
-                    verdict = f"You said #{p['predicted']}, it went into #{p['actual']}. Score {right} of {all_of}."
-        if not self._can_predict(state) or pool_grid(state.num_blocks, (0, 0, 376, 206)).per_cell > 1:
+                    id = f"block.{p['predicted']}"
+                    verdict = f"{_question('', p['actual']).verdict(id, self.name_of(id))} {score(*self.score)}"
+        if not self._can_predict(state) or not _blocks_are_marks(state):
             return verdict, ""
         guess = self._guess(self.selected)
+        token = state.requests[self.selected].pending[0][1]
+        question = _question(token, None)
         if guess is not None:
-            return verdict, f"You say #{guess}. Take the step and see."
-        word = quoted(state.requests[self.selected].pending[0][1])
-        if verdict:
-            return verdict, f"And {word}? Click a block."
-        return verdict, f"Where will the K and V of {word} go? Click a block."
+            return verdict, question.after(f"#{guess}")
+        return verdict, f"And {quoted(token)}? Click a block." if verdict else question.ask
+
+
+def _waits(state: MemoryState, request_id: str | None) -> bool:
+    """Does the request write one token in the next step?"""
+    return request_id in state.running and len(state.requests[request_id].pending) == 1
+
+
+def _blocks_are_marks(state: MemoryState) -> bool:
+    return pool_grid(state.num_blocks, (0, 0, 376, 206)).per_cell == 1
+
+
+def _question(token: str, block_id: int | None) -> Question:
+    """Where the K and V of a token will go; ``block_id``: where they went, once that is known."""
+    return Question(
+        f"Where will the K and V of {quoted(token)} go? Click a block.",
+        "You say {guess}. Take the step and see.",
+        {f"block.{block_id}": f"✓ #{block_id}, right."},
+        f"You said {{guess}}, it went into #{block_id}.",
+    )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pagedlab.viz.kit import labels
+from pagedlab.viz.kit.areas import Area
 from pagedlab.viz.kit.badge import badge_marks, badge_text, badge_width
 from pagedlab.viz.kit.chips import as_many_as_fit, chip
 from pagedlab.viz.kit.cpu_pool import CPU_ROOM, cpu_marks
@@ -21,6 +22,16 @@ from pagedlab.viz.kit.text import first_that_fits, fit, fitted, width, wrapped
 from pagedlab.viz.memory.places import BOTTOM, LEFT, POOL, RIGHT, SEEN, TABLE, TOP
 from pagedlab.viz.memory.rows import Rows, place_rows, seen_marks, table_marks, waiting_marks
 from pagedlab.viz.memory.words import headline, scale, story
+
+AREAS = (
+    Area((0, 0, 960, 50)),
+    Area((0, 50, 386, 250), "whole"),
+    Area((386, 50, 156, 250)),
+    Area((542, 50, 418, 250)),
+    Area((0, 300, 960, 66)),
+    Area((0, 366, 960, 16)),
+    Area((0, 382, 960, 128), "chart", (60, RIGHT)),
+)
 
 
 def marks(scene: Scene) -> list[Mark]:

@@ -10,7 +10,7 @@ from typing import Any
 import ipywidgets
 
 from pagedlab.errors import PagedlabError
-from pagedlab.trace import MemoryState, TraceDriver
+from pagedlab.trace import MemoryState, Trace, TraceDriver
 from pagedlab.trace import events as ev
 from pagedlab.viz.drivers import as_driver
 from pagedlab.viz.kit.badge import badge_text
@@ -80,6 +80,7 @@ class PrefixLab(DriverLab):
 
     NAME = "Prefix hits"
     SIZE = layout.SIZE
+    AREAS = layout.AREAS
 
     def __init__(
         self,
@@ -129,6 +130,16 @@ class PrefixLab(DriverLab):
         if selected is not None and selected not in known:
             raise PagedlabError(f"The prompt has {len(known)} blocks; there is no lookup {selected!r}.")
         self.selected = selected
+
+    def for_export(self) -> PrefixLab:
+        driver = TraceDriver(Trace(self.trace.header | {"live": False}, self.trace.events))
+        lab = PrefixLab(driver, self.token_ids, self.encode, self._piece)
+        lab.move(self.position)
+        lab.choose(self.selected)
+        return lab
+
+    def selections(self) -> list[str | None]:
+        return [str(i + 1) for i in range(len(self.lookups))] or [None]
 
     def read_on(self) -> bool:
         restarted, self._restarted = self._restarted, False

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pagedlab.trace import events as ev
+from pagedlab.viz.kit.areas import Area
 from pagedlab.viz.kit.bars import time_bars
 from pagedlab.viz.kit.head import LEFT, RIGHT, head_room, top_line
 from pagedlab.viz.kit.labels import listed, ordinal, plural
@@ -26,6 +27,17 @@ TREE_TOP, ROWS, COLUMNS = 170.0, 4, 8
 QUEUE_TOP = 389.0
 STORY = (437.0, 452.0)  # its two lines
 STRIP = (482.0, 514.0)
+AREAS = (
+    Area((0, 0, 960, 47)),
+    Area(PANEL),
+    Area((0, 147, 960, 20)),
+    Area((0, 167, 960, 206), "tree"),
+    Area((0, 373, 586, 50)),
+    Area((586, 373, 374, 55), "whole"),
+    Area((0, 428, 960, 30)),
+    Area((0, 458, 960, 18)),
+    Area((0, 476, 960, 48), "chart", (LEFT, RIGHT)),
+)
 
 
 def marks(scene: Scene, step: str) -> list[Mark]:

@@ -15,6 +15,7 @@ from pagedlab.viz.kit.badge import badge_text
 from pagedlab.viz.kit.labels import plural
 from pagedlab.viz.kit.model import View
 from pagedlab.viz.kit.panes import Part
+from pagedlab.viz.kit.predicting import Question, score
 from pagedlab.viz.kit.strip import Strip
 from pagedlab.viz.kit.widget import Lab
 from pagedlab.viz.side_by_side import layout
@@ -43,6 +44,7 @@ class SideBySideLab(Lab):
 
     NAME = "Side by side"
     SIZE = layout.SIZE
+    AREAS = layout.AREAS
 
     def __init__(
         self, both: Any, *, names: tuple[str, str] = ("vLLM", "pagedlab"), step: int | None = None, live: bool = True
@@ -53,8 +55,8 @@ class SideBySideLab(Lab):
         self._hues = layout.hues([item["req"] for item in both.header["requests"]], both.theirs, self._tables[0])
         engine = both.header["engine"].removesuffix(" V1 Scheduler")
         self._badges = (f"recorded · {engine}", badge_text(both.trace.header, live))
-        opening = self.first_difference or min(1, self.num_steps)
-        self.position = opening if step is None else whole(step, "step")
+        self.rewind()
+        self.position = self.position if step is None else whole(step, "step")
         if not 0 <= self.position <= self.num_steps:
             raise PagedlabError(f"There is no step {step}; recorded are 0 (before the first) to {self.num_steps}.")
         self._furthest = self.position
@@ -79,6 +81,9 @@ class SideBySideLab(Lab):
     def counts(self) -> dict[str, int]:
         """In how many steps each field is not the same."""
         return {field: sum(field in fields for fields in self._different) for field in layout.FIELDS}
+
+    def rewind(self) -> None:
+        self.position = self.first_difference or min(1, self.num_steps)
 
     def view(self) -> View:
         self._furthest = max(self._furthest, self.position)
@@ -131,23 +136,27 @@ class SideBySideLab(Lab):
     def _verdict(self) -> str:
         return f"{self._total()}." if self._total() else f"No difference in {plural(self.num_steps, 'step')}."
 
+    def asks(self) -> list[Question]:
+        return [self._asked(self.position + 1)] if self._handed_out(self.position + 1) else []
+
+    def _asked(self, step: int) -> Question:
+        out = self._handed_out(step)
+        return Question(
+            "Which block will somebody get in the next step? Click one.",
+            "You say {guess}. Take the step and see.",
+            {f"{side}.block.{b}": f"✓ {who} got #{b}." for b, who in out.items() for side in (0, 1)},
+            f"You said {{guess}}; it was {labels.listed((f'#{b}' for b in out), 4)}.",
+        )
+
     def _question(self) -> str:
-        if not self._handed_out(self.position + 1):
-            return ""
         guess = self.predictions.get(self.position + 1)
-        if guess is not None:
-            return f"You say #{guess}. Take the step and see."
-        return "Which block will somebody get in the next step? Click one."
+        return " ".join(asked.ask if guess is None else asked.after(f"#{guess}") for asked in self.asks())
 
     def _answer(self) -> str:
         guess = self.predictions.get(self.position)
         if guess is None:
             return ""
-        out, (right, decided) = self._handed_out(self.position), self.score
-        score = f"Score {right} of {decided}."
-        if guess in out:
-            return f"✓ {out[guess]} got #{guess}. {score}"
-        return f"You said #{guess}; it was {labels.listed((f'#{b}' for b in out), 4)}. {score}"
+        return f"{self._asked(self.position).verdict(f'0.block.{guess}', f'#{guess}')} {score(*self.score)}"
 
     def text(self) -> str:
         """Both sides' fields for a terminal; "≠" is in front of those that differ."""

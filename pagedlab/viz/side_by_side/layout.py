@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pagedlab.viz.kit import labels
+from pagedlab.viz.kit.areas import Area
 from pagedlab.viz.kit.badge import badge_marks, badge_width
 from pagedlab.viz.kit.grid import Grid, pool_grid
 from pagedlab.viz.kit.head import LEFT, RIGHT
@@ -23,6 +24,19 @@ SIDES = (RIGHT - 2 * PANEL - 20, RIGHT - PANEL)  # the two columns; to their lef
 POOL = (100.0, 168.0)  # top and height
 ROWS = (302.0, 15.0)  # the first field's baseline, and the distance of the next
 STRIP = (474.0, 26.0)
+AREAS = (
+    Area((0, 0, 960, 68)),
+    *(
+        Area((x - 12, y, PANEL + 16, height), kind)
+        for x in SIDES
+        for y, height, kind in ((68, POOL[0] - 70, "flow"), (POOL[0] - 2, 176, "whole"))
+    ),
+    Area((0, 274, 960, 16), "omit"),
+    Area((0, 290, 960, 162), "table", heads=tuple((x - 2, 76.0, 140.0, 14.0) for x in SIDES)),
+    Area((0, 68, SIDES[0] - 12, 206), "whole"),
+    Area((0, 452, 960, 14)),
+    Area((0, 466, 960, 44), "chart", (LEFT, RIGHT)),
+)
 TOLD_ALL = 48  # in a larger pool only the first of the free queue say their turn
 FIRST_TURNS = ("next", *(ordinal(i) for i in range(2, 9)))
 

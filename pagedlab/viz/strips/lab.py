@@ -12,6 +12,7 @@ from pagedlab.trace import MemoryState, Trace, replay
 from pagedlab.trace import events as ev
 from pagedlab.viz.kit.labels import plural
 from pagedlab.viz.kit.model import View
+from pagedlab.viz.kit.predicting import Question, score
 from pagedlab.viz.kit.strip import Strip
 from pagedlab.viz.kit.widget import Lab
 from pagedlab.viz.strips import layout, words
@@ -51,6 +52,7 @@ class FragmentationLab(Lab):
 
     NAME = "Fragmentation"
     SIZE = layout.SIZE
+    AREAS = layout.AREAS
 
     def __init__(
         self, traces: dict[str, Trace], *, live: bool, select: str = "oracle", moment: int | None = None
@@ -65,8 +67,8 @@ class FragmentationLab(Lab):
         self.predictions: dict[tuple[str, int], int] = {}  # (kind, moment that answers) -> slot
         self._at = lru_cache(maxsize=16)(self._strips_at)
         self.choose(select)
-        shares, counts, opening = self._read_through()
-        self.position = opening if moment is None else whole(moment, "moment")
+        shares, counts, self._opening = self._read_through()
+        self.position = self._opening if moment is None else whole(moment, "moment")
         if not 0 <= self.position <= self.num_steps:
             raise PagedlabError(f"There is no moment {moment}; there are 0 to {self.num_steps}.")
         self._furthest = self.position
@@ -156,24 +158,44 @@ class FragmentationLab(Lab):
         return first <= self.predictions[kind, moment] <= last
 
     def _question(self) -> str:
-        who = self._comes_next()
-        if who is None:
-            return ""
         guess = self.predictions.get((self.selected, self.position + 1))
-        if guess is not None:
-            return f"You say slot {guess}. Go on and see."
-        return words.question(self.strips[self.selected], self._at(self.position + 1)[self.selected], who)
+        return " ".join(asked.ask if guess is None else asked.after(guess) for asked in self.asks())
 
     def _verdict(self) -> str:
         guess = self.predictions.get((self.selected, self.position))
         if guess is None:
             return ""
-        who, first, _ = self._came(self.selected, self.position)
-        strip, (right, decided) = self.strips[self.selected], self.score
-        where = f"block #{first // strip.block_size + 1}" if strip.paged else f"slot {first}"
-        if self._right(self.selected, self.position):
-            return f"✓ {who} begins in {where}. Score {right} of {decided}."
-        return f"You said slot {guess}; {who} begins in {where}. Score {right} of {decided}."
+        said = self._asked(self.position).verdict(layout.slot_id(self.selected, guess), guess)
+        return f"{said} {score(*self.score)}"
+
+    def for_export(self) -> FragmentationLab:
+        """Without the predictions."""
+        return FragmentationLab(self.traces, live=self.live, select=self.selected, moment=self.position)
+
+    def selections(self) -> list[str | None]:
+        return list(KINDS)
+
+    def rewind(self) -> None:
+        self.move(self._opening)
+
+    def name_of(self, id: str) -> str:
+        return id.split(".")[1]
+
+    def asks(self) -> list[Question]:
+        return [self._asked(self.position + 1)] if self._comes_next() else []
+
+    def _asked(self, moment: int) -> Question:
+        """Where does the one who comes in at that moment begin in the selected memory?"""
+        before, after = self._at(moment - 1)[self.selected], self._at(moment)[self.selected]
+        who, first, last = self._came(self.selected, moment)
+        begins = f"{who} begins in " + (f"block #{first // after.block_size + 1}" if after.paged else f"slot {first}")
+        slots = range(first, last + 1)
+        return Question(
+            words.question(before, after, who),
+            "You say slot {guess}. Go on and see.",
+            {layout.slot_id(self.selected, slot): f"✓ {begins}." for slot in slots},
+            f"You said slot {{guess}}; {begins}.",
+        )
 
     def text(self) -> str:
         """The strips for a terminal: letters hold a token, "+" will be written, "-" never will, "." is free and "!"

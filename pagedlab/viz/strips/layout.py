@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pagedlab.viz.kit import labels
+from pagedlab.viz.kit.areas import Area
 from pagedlab.viz.kit.chips import chip
 from pagedlab.viz.kit.flow import Flow, key
 from pagedlab.viz.kit.head import LEFT, RIGHT, top_line
@@ -30,6 +31,26 @@ CHART_LEFT, CHART_RIGHT = 62.0, 684.0
 SHARES = (366.0, 445.0)  # top and bottom
 COUNTS = (467.0, 503.0)
 SHORT_IDS = {"power_of_two": "two"}  # of the many slots: a step's message is to be small
+STRIP_ENDS = (LEFT, LEFT + STRIP_WIDTH)
+_HEADS = (700.0, 59.0, 260.0, 14.0)
+AREAS = (
+    Area((0, 0, 960, 46)),
+    Area((0, 46, 696, 24)),
+    Area((696, 46, 264, 12), "omit"),
+    *(
+        Area(box, kind, STRIP_ENDS, heads)
+        for y in (TOP + i * PITCH for i in range(len(KINDS)))
+        for box, kind, heads in (
+            ((0, y - 4, 696, SLOT_TOP + 2), "flow", ()),
+            ((0, y + SLOT_TOP - 2, 696, PITCH - SLOT_TOP - 2), "fold", ()),
+            ((696, y, 264, 44), "table", (_HEADS,)),
+            ((696, y + 44, 264, 16), "flow", ()),
+        )
+    ),
+    Area((0, 340, 960, 18)),
+    Area((0, 358, 690, 166), "chart", (CHART_LEFT, CHART_RIGHT)),
+    Area((690, 358, 270, 166), "whole"),
+)
 
 
 @dataclass
@@ -148,7 +169,7 @@ def _slots(scene: Scene, strip: StripState, y: float) -> Iterator[Mark]:
         lump = not gap or span.what == "internal"  # nobody will ever count what is never used slot by slot
         for slot in (span.start,) if lump else range(span.start, span.end):
             w = pitch * span.length - gap if lump else pitch - gap
-            id = f"slot.{slot}.{SHORT_IDS.get(strip.kind, strip.kind)}"
+            id = slot_id(strip.kind, slot)
             ask = strip.kind == scene.selected and scene.asking and span.what == "free" and gap
             tip = f"slot {slot}" if ask else ""
             if slot == span.start:
@@ -173,6 +194,10 @@ def _slots(scene: Scene, strip: StripState, y: float) -> Iterator[Mark]:
         for block in range(strip.num_slots // strip.block_size + 1):
             x = LEFT + block * strip.block_size * pitch - gap / 2
             yield Mark(f"paged.edge.{block}", (x - 0.5, y - 2, 1.0, SLOT_HEIGHT + 4), "cell rule")
+
+
+def slot_id(kind: str, slot: int) -> str:
+    return f"slot.{slot}.{SHORT_IDS.get(kind, kind)}"
 
 
 def _class_of(scene: Scene, span: Span, lost: bool) -> str:

@@ -3,6 +3,7 @@ carried to the CPU and back."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pagedlab.errors import PagedlabError, whole
@@ -15,6 +16,7 @@ from pagedlab.viz.kit.cursor import Cursor
 from pagedlab.viz.kit.labels import names, plural
 from pagedlab.viz.kit.model import View
 from pagedlab.viz.kit.panes import Part
+from pagedlab.viz.kit.predicting import Question, score
 from pagedlab.viz.kit.scene import Scene
 from pagedlab.viz.kit.strip import Strip, columns
 from pagedlab.viz.kit.widget import Lab
@@ -45,6 +47,7 @@ class PreemptionLab(Lab):
 
     NAME = "Preemption"
     SIZE = layout.SIZE
+    AREAS = layout.AREAS
 
     def __init__(self, drivers: list[TraceDriver], *, select: str | None = None, step: int | None = None) -> None:
         self.drivers = drivers
@@ -61,6 +64,13 @@ class PreemptionLab(Lab):
         self.choose(self._who() if select is None else select)
         super().__init__()
 
+    def rewind(self) -> None:
+        self.move(self._first())
+
+    def _first(self) -> int:
+        """The step in which somebody has to make room first; else the last."""
+        return min((a.step for history in self.histories for a in history.aways), default=self.num_steps)
+
     def _open(self, step: int | None) -> None:
         """Go to the step to look at first. An engine that has not come so far runs; where its run ends before, nothing
         has happened to it, and PagedlabError says how long it is."""
@@ -68,8 +78,7 @@ class PreemptionLab(Lab):
         before = [(d, d.position, d.llm.snapshot()) for d in self.drivers if ahead and hasattr(d, "llm")]
         self._move(1 if self.num_steps == 0 else self.num_steps)  # both engines stand at the same step
         self.read_on()
-        first = min((a.step for history in self.histories for a in history.aways), default=self.num_steps)
-        self._move(first if step is None else step)
+        self._move(self._first() if step is None else step)
         if step is not None and step > self.num_steps:
             last = self.num_steps
             for driver, position, snapshot in before:
@@ -296,16 +305,37 @@ class PreemptionLab(Lab):
     def _right(self, side: int, step: int) -> bool:
         return self.predictions[side, step] in self._victims(side, step)
 
+    def asks(self) -> list[Question]:
+        short = [
+            side
+            for side, driver in enumerate(self.drivers)
+            if driver.position == self.position < driver.num_steps and is_short(self.states[side])
+        ]
+        return [self._asked(side, self.position + 1, short) for side in short]
+
+    def name_of(self, id: str) -> str:
+        return list(self._requests())[int(id.split(".")[1])]
+
+    def _asked(self, side: int, step: int, sides: Sequence[int] = (0, 1)) -> Question:
+        """Who makes room in that step of a run? ``sides``: in which runs it is asked."""
+        name, requests = self.run_names[side], list(self._requests())
+        where = "" if len(sides) == 2 else f" ({name})"
+        victims = self._victims(side, step)
+        made_room = f"{' and '.join(victims)} made room: admitted last." if victims else "nobody made room."
+        return Question(
+            f"Memory is short{where}. Who makes room? Click in RUNS.",
+            f"You say {{guess}} ({name}). Take the step and see.",
+            {f"who.{requests.index(r)}.{side}": f"✓ {r} made room: admitted last." for r in victims},
+            f"You said {{guess}}; {made_room}",
+            [f"who.{i}.{side}" for i in range(len(requests))],
+        )
+
     def _question(self) -> str:
         sides = [side for side in (0, 1) if self._asking(side)]
-        if not sides:
-            return ""
-        guesses = [(side, self.predictions.get((side, self.position + 1))) for side in sides]
-        said = [f"{guess} ({self.run_names[side]})" for side, guess in guesses if guess]
-        if said:
-            return f"You say {' and '.join(said)}. Take the step and see."
-        where = "" if len(sides) == 2 else f" ({self.run_names[sides[0]]})"
-        return f"Memory is short{where}. Who makes room? Click in RUNS."
+        guesses = {side: self.predictions.get((side, self.position + 1)) for side in sides}
+        asked = {side: self._asked(side, self.position + 1, sides) for side in sides}
+        said = [asked[side].after(guess) for side, guess in guesses.items() if guess]
+        return " ".join(said or dict.fromkeys(one.ask for one in asked.values()))
 
     def _verdict(self) -> str:
         said = []
@@ -313,16 +343,10 @@ class PreemptionLab(Lab):
             guess = self.predictions.get((side, self.position))
             if guess is None:
                 continue
-            victims = self._victims(side, self.position)
-            if guess in victims:
-                said.append(f"✓ {guess} made room: admitted last.")
-            elif victims:
-                said.append(f"You said {guess}; {' and '.join(victims)} made room: admitted last.")
-            else:
-                said.append(f"You said {guess}; nobody made room.")
+            id = f"who.{list(self._requests()).index(guess)}.{side}"
+            said.append(self._asked(side, self.position).verdict(id, guess))
         if said:
-            right, decided = self.score
-            return " ".join([*said, f"Score {right} of {decided}."])
+            return " ".join([*said, score(*self.score)])
         if told := words.rule(self.histories, self.run_names, self.position):
             return told
         runs = any(state.running for state in self.states)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pagedlab.viz.kit.areas import Area
 from pagedlab.viz.kit.badge import badge_marks, badge_width
 from pagedlab.viz.kit.chips import chip
 from pagedlab.viz.kit.cpu_pool import cpu_marks
@@ -39,6 +40,17 @@ CHARTS = ((388.0, 444.0), (466.0, 522.0))  # top and bottom of each run's rows
 CHART_TITLE = 364.0
 PRICE = (868.0, 936.0)  # right edges of each run's column
 MOST_REQUESTS = 28  # two pixels each
+AREAS = (
+    Area((0, 0, 960, 48)),
+    *(
+        Area((x - 10, y, HALF + 20, height))
+        for x in HALVES
+        for y, height in ((48, 24), (72, 60), (132, POOL_TOP - 132), (POOL_TOP, BOX - POOL_TOP), (BOX, 56), (310, 40))
+    ),
+    Area((0, 350, 676, 20)),
+    Area((0, 370, 676, 166), "chart", (CHART_LEFT, CHART_RIGHT)),
+    Area((676, 350, 284, 186), "whole"),
+)
 
 
 @dataclass

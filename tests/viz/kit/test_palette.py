@@ -7,6 +7,7 @@ import re
 import pytest
 
 from pagedlab.viz.kit.labels import NUM_HUES
+from pagedlab.viz.kit.script import script
 from pagedlab.viz.kit.style import STATIC, palette, resolve
 
 # How the three kinds of colour blindness see linear RGB (Machado, Oliveira, Fernandes 2009, severity 1.0).
@@ -104,11 +105,16 @@ def test_both_themes_define_every_colour_that_a_rule_uses():
 
 
 def test_the_front_end_is_one_module_and_one_style_sheet_and_fetches_nothing():
-    assert sorted(p.name for p in STATIC.iterdir() if p.is_file()) == ["lab.css", "lab.js"]
-    for path in STATIC.iterdir():
-        text = path.read_text(encoding="utf-8")
-        for word in ("import ", "fetch(", "XMLHttpRequest", "@import", "https:", "url(http"):
-            assert word not in text, (path.name, word)
+    files = {path.name: path.read_text(encoding="utf-8") for path in STATIC.iterdir() if path.is_file()}
+    assert [name for name in files if not name.endswith(".js")] == ["lab.css"]
+    modules = {entry: script(entry) for entry in ("lab.js", "page.js")}
+    for name, text in (files | modules).items():
+        for word in ("fetch(", "XMLHttpRequest", "@import", "https:", "url(http"):
+            assert word not in text, (name, word)
+    for entry, text in modules.items():  # nothing is left to be imported, and no file left out
+        assert not re.search(r"^(import|export (?!default))", text, flags=re.M), entry
+        for name in files.keys() - modules.keys() - {"lab.css"}:
+            assert files[name].splitlines()[0] in text, (entry, name)
 
 
 def test_charts_have_the_hues_of_the_labs_and_are_seen_on_both_themes():

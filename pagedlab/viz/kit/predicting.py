@@ -1,0 +1,34 @@
+"""What a learner may predict before a step, and how it is answered: in a live lab, and on a page without a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+SCORE = "Score {right} of {decided}."
+
+
+class Question(NamedTuple):
+    """What the next step answers. In ``said`` and ``wrong`` stands "{guess}" for the name of what was pointed at.
+
+    ``right``: the id of each mark that is a right answer -> what is said of it. ``of``: the ids that may be pointed at;
+    empty: those of all askable marks.
+    """
+
+    ask: str
+    said: str
+    right: Mapping[str, str]
+    wrong: str
+    of: Sequence[str] = ()
+
+    def after(self, name: Any) -> str:
+        """What is said of a guess until the step is taken."""
+        return self.said.replace("{guess}", str(name))
+
+    def verdict(self, id: str, name: Any) -> str:
+        """What is said of it then."""
+        return self.right.get(id, self.wrong.replace("{guess}", str(name)))
+
+
+def score(right: int, decided: int) -> str:
+    return SCORE.format(right=right, decided=decided)
