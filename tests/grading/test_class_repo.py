@@ -67,14 +67,16 @@ def test_every_exercise_is_there_with_the_classs_seed_and_without_the_old_ones_o
         assert "https://x.org/a/raw/main/pagedlab-" in nb.cells[1].source
 
 
-def test_what_the_workflows_run_are_scripts_that_are_there(repo):
+def test_what_the_workflows_run_are_scripts_and_targets_that_are_there(repo):
+    targets = {line.partition(":")[0] for line in (ROOT / "Makefile").read_text().splitlines()}
     for folder in (repo, ROOT):
         for workflow in (folder / ".github" / "workflows").glob("*.yml"):
-            (job,) = yaml.safe_load(workflow.read_text())["jobs"].values()
-            commands = [step["run"] for step in job["steps"] if "run" in step]
-            assert commands
-            for command in commands:
-                assert (folder / command.removeprefix("sh ")).is_file(), command
+            for job in yaml.safe_load(workflow.read_text())["jobs"].values():
+                commands = [step["run"] for step in job["steps"] if "run" in step]
+                assert commands
+                for command in commands:
+                    made = folder == ROOT and command.startswith("make ") and command.removeprefix("make ") in targets
+                    assert made or (folder / command.removeprefix("sh ")).is_file(), command
 
 
 def test_a_folder_that_is_in_use_is_left_alone(repo):
