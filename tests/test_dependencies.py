@@ -108,7 +108,7 @@ def test_where_torch_and_triton_do_not_exist_nobody_asks_for_them(root, declared
     assert everywhere == set(declared[""]) - {canonicalize_name(name) for name in without}
 
 
-@pytest.mark.parametrize("part", ["kv", "trace", "viz"])
+@pytest.mark.parametrize("part", ["kv", "trace", "engine", "viz"])
 def test_every_module_of_a_part_that_needs_no_torch_is_imported_without(part):
     code = (
         "import importlib, pkgutil, sys\n"
