@@ -10,7 +10,7 @@ from pagedlab.viz.kit.badge import badge_marks, badge_width
 from pagedlab.viz.kit.head import LEFT, RIGHT
 from pagedlab.viz.kit.labels import number, plural
 from pagedlab.viz.kit.marks import Mark
-from pagedlab.viz.kit.text import first_that_fits, fit, fitted, width
+from pagedlab.viz.kit.text import fitted, measure, width
 
 SIZE = (960.0, 488.0)
 BAR = (106.0, 34.0)  # of the card's memory: top and height
@@ -66,10 +66,10 @@ def verdict(run: KnobRun | None) -> str:
     return f"{m['concurrency']:.1f} requests at once, {times}."
 
 
-def value(measure: str, amount: float) -> str:
-    if measure in ("preemptions", "computed"):
+def value(kind: str, amount: float) -> str:
+    if kind in ("preemptions", "computed"):
         return f"{amount:,.0f}"
-    return f"{amount:.1f}" + (" %" if measure == "waste" else "")
+    return f"{amount:.1f}" + (" %" if kind == "waste" else "")
 
 
 def marks(run: KnobRun | None, badge: str, num_requests: int) -> list[Mark]:
@@ -88,7 +88,7 @@ def _head(run: KnobRun | None, badge: str) -> Iterator[Mark]:
         tip = f"What made these figures: {badge}"
         yield from badge_marks(badge, badge.startswith("live"), RIGHT, 20, "s11 soft", tip=tip)
     if run is not None:
-        yield Mark("knobs", (LEFT, 60), "text mono s11", fit(settings(run), RIGHT - LEFT, 11, mono=True))
+        yield Mark("knobs", (LEFT, 60), "text mono s11", fitted(settings(run), RIGHT - LEFT, "s11 mono"))
 
 
 def _card(run: KnobRun) -> Iterator[Mark]:
@@ -123,7 +123,7 @@ def _card(run: KnobRun) -> Iterator[Mark]:
             continue
         text = f"{label} {amount / GIB:.1f}"
         yield Mark(f"card.{name}", (x, top, w, height), cls, tip=f"{label}: {amount / GIB:.2f} GiB")
-        if width(text, 11) < w - 8:
+        if measure(text, "s11") < w - 8:
             on = "on" if cls.startswith("cell") else "soft"
             yield Mark(f"card.{name}.t", (x + w / 2, top + height / 2 + 4), f"text s11 mid {on}", text)
         elif name == "activations":
@@ -139,7 +139,7 @@ def _card(run: KnobRun) -> Iterator[Mark]:
         yield Mark("card.edge", (edge - 1, top - 6, 2, height + 12), "top playhead")
         yield Mark("card.edge.t", (edge, top - 9), "text s10 bold end", "the card ends here")
     if plan.outcome == "out of memory":
-        said = fit(run.said, RIGHT - LEFT, 11, bold=True)
+        said = fitted(run.said, RIGHT - LEFT, "s11 bold")
         yield Mark("card.sum", (LEFT, top + height + 32), "text s11 alarm bold", said)
         return
     allowed = LEFT + (g.others * GIB + b.allowed) * scale
@@ -149,7 +149,7 @@ def _card(run: KnobRun) -> Iterator[Mark]:
     side = "end" if allowed > RIGHT - width(share, 10) else "mid"
     yield Mark("card.share", place, f"text s10 bold {side}", share)
     fits = plan.outcome == "fits"
-    said = first_that_fits(_sums(run), RIGHT - LEFT, 11, bold=not fits)
+    said = fitted(_sums(run), RIGHT - LEFT, f"s11{' bold' if not fits else ''}")
     yield Mark("card.sum", (LEFT, top + height + 32), "text s11" if fits else "text s11 alarm bold", said)
 
 
@@ -187,7 +187,7 @@ def _scale(run: KnobRun, num_requests: int) -> Iterator[Mark]:
         f"{c['max_num_batched_tokens']:,} tokens a step ({MAX_NUM_BATCHED_TOKENS:,} ÷ {n})",
         f"{plural(num_requests, 'request')} ({num_requests * n:,} ÷ {n})",
     ]
-    yield Mark("scale.parts", (LEFT, y + 18), "text s11 soft", fit(" · ".join(parts), RIGHT - LEFT, 11))
+    yield Mark("scale.parts", (LEFT, y + 18), "text s11 soft", fitted(" · ".join(parts), RIGHT - LEFT, "s11"))
 
 
 def _under(run: KnobRun) -> Iterator[Mark]:
@@ -212,13 +212,13 @@ def _column(run: KnobRun) -> Iterator[Mark]:
 
 
 def strip_marks(runs: Sequence[KnobRun]) -> list[Mark]:
-    """The runs, a column each: what was changed, and a bar for each measure. Bars of a row have one scale."""
+    """The runs, a column each: what was changed, and a bar for each kind. Bars of a row have one scale."""
     out = [Mark("scales", (LEFT, STRIP[0] + 14), "text s8 soft", "bars: each row has a scale of its own")]
     if len(runs) > 1:
         out.append(Mark("beside", (LEFT, STRIP[0] + 26), "text s9 soft", f"what differs from run {runs[0].number}"))
-    for i, (measure, (name, unit)) in enumerate(MEASURES.items()):
+    for i, (kind, (name, unit)) in enumerate(MEASURES.items()):
         y = ROWS + i * ROW
-        better = f"{BETTER[measure]} better"
+        better = f"{BETTER[kind]} better"
         out.append(Mark(f"row.{i}.better", (TABLE_LEFT - 14, y + 4), "text s8 soft end", better))
         out.append(Mark(f"row.{i}", (LEFT, y + 4), "text s11 bold", name))
         out.append(Mark(f"row.{i}.unit", (LEFT, y + 17), "text s8 soft", unit))
@@ -232,18 +232,18 @@ def strip_marks(runs: Sequence[KnobRun]) -> list[Mark]:
         said = changes(run, runs[0]) if column else [run.plan.card]
         said = said or ["the same"]
         shown = said[0] if len(said) == 1 else f"{said[0]} +{len(said) - 1}"
-        out.append(Mark(f"{id}.what", (x, STRIP[0] + 26), "text s9 soft", fit(shown, room + 4, 9.5)))
-        for i, measure in enumerate(MEASURES):
+        out.append(Mark(f"{id}.what", (x, STRIP[0] + 26), "text s9 soft", fitted(shown, room + 4, "s9")))
+        for i, kind in enumerate(MEASURES):
             y = ROWS + i * ROW
             if not run.ran:
                 words = run.outcome.rsplit(" ", 1)  # in two lines
                 if i < 2:
                     out.append(Mark(f"{id}.none.{i}", (x, ROWS + 5 + 14 * i), "text s10 bold alarm", words[i]))
                 continue
-            amount = run.measured[measure]
-            out.append(Mark(f"{id}.{measure}", (x, y + 4), "text mono s11 bold", value(measure, amount)))
-            w = max(1.0, room * amount / most[measure]) if amount else 0
-            out.append(Mark(f"{id}.{measure}.track", (x, y + 9, room, 6), "card track"))
+            amount = run.measured[kind]
+            out.append(Mark(f"{id}.{kind}", (x, y + 4), "text mono s11 bold", value(kind, amount)))
+            w = max(1.0, room * amount / most[kind]) if amount else 0
+            out.append(Mark(f"{id}.{kind}.track", (x, y + 9, room, 6), "card track"))
             if w:
-                out.append(Mark(f"{id}.{measure}.bar", (x, y + 9, w, 6), "cell sharp c0"))
+                out.append(Mark(f"{id}.{kind}.bar", (x, y + 9, w, 6), "cell sharp c0"))
     return out

@@ -17,7 +17,7 @@ from pagedlab.viz.kit.head import LEFT, RIGHT, top_line
 from pagedlab.viz.kit.labels import plural
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.slots import bar
-from pagedlab.viz.kit.text import fit
+from pagedlab.viz.kit.text import fitted
 
 SIZE = (960.0, 500.0)
 ADDRESS = 400.0
@@ -192,7 +192,7 @@ def _table(scene: Scene) -> Iterator[Mark]:
         cls = f"card owned {hue}{' mine' if now else ''}" if i < read else "card"
         yield Mark(id, (x, y, w, h), cls, tip=_tip(scene, i))
         soft = "" if i < read else " soft"
-        entry = fit(f"{logical} → #{physical}", w - 12, 12, mono=True)
+        entry = fitted(f"{logical} → #{physical}", w - 12, "s12 mono")
         yield Mark(f"{id}.p", (x + 7, y + 16), f"text mono s12{' bold' if now else ''}{soft}", entry)
         yield Mark(f"{id}.i", (x + 7, y + 32), "text mono s10 soft", f"i={iteration}")
         full = f"{end - begin + 1}/{scene.walk.block_size}"
@@ -300,7 +300,7 @@ def _timeline(scene: Scene) -> Iterator[Mark]:
     """Each program on its SM, when it ran; for recordings that hold spans and no numbers."""
     w = scene.walk
     said = "a recording of which blocks were read, and when: it holds no K, no scores and no addresses"
-    yield Mark("spans.what", (ADDRESS, 90), "text s11 soft", fit(said, RIGHT - ADDRESS, 11))
+    yield Mark("spans.what", (ADDRESS, 90), "text s11 soft", fitted(said, RIGHT - ADDRESS, "s11"))
     timed = [(i, clock) for i, clock in enumerate(w.clocks) if clock is not None]
     y = SOFTMAX_TOP
     yield Mark("sm.title", (LEFT, y), "text s11 bold soft", "PROGRAMS ON THE GPU")

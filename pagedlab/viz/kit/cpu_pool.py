@@ -8,7 +8,7 @@ from pagedlab.viz.kit import labels
 from pagedlab.viz.kit.flow import Flow
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.scene import Scene
-from pagedlab.viz.kit.text import first_that_fits, width
+from pagedlab.viz.kit.text import fitted, measure
 
 CPU_ROOM = 52.0  # height
 CELL = (56.0, 15.0)
@@ -38,7 +38,7 @@ def cpu_marks(scene: Scene, at: tuple[float, float], sign: str = "#") -> Iterato
         yield Mark(f"cpu.{block_id}", (x, y, *CELL), f"card owned{' mine' if mine else ''} {hue} tiny", tip=held)
         yield Mark(f"cpu.{block_id}.n", (x + 4, y + 11), f"text mono s9 {'bold' if mine else 'soft'}", number)
         names = labels.crowd([scene.names[r] for r in sorted(owners, key=lambda r: r != who)])
-        name = first_that_fits(names, CELL[0] - 9 - width(number, 9.5, mono=True), 9.5, bold=True)
+        name = fitted(names, CELL[0] - 9 - measure(number, "s9 mono"), "s9 bold")
         yield Mark(f"cpu.{block_id}.owner", (x + CELL[0] - 4, y + 11), f"text s9 bold end hue {hue}", name)
     if len(shown) < len(used):
         yield Mark("cpu.more", (left + WIDTH, top + 49), "text s10 soft end", f"+{len(used) - len(shown)}")

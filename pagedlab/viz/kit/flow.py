@@ -24,6 +24,11 @@ class Flow:
         self.x += measure(said, cls) + gap
         return self
 
+    def skip(self, pixels: float) -> Flow:
+        """Leave room for what somebody else draws."""
+        self.x += pixels
+        return self
+
     def sign(self, id: str, size: tuple[float, float], cls: str, up: float = 9.0, gap: float = 5.0) -> Flow:
         """A rectangle whose top is ``up`` pixels above the baseline."""
         self._marks.append(Mark(id, (self.x, self.y - up, *size), cls))

@@ -11,7 +11,7 @@ from pagedlab.viz.kit.labels import crowd, ordinal
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.scene import Scene
 from pagedlab.viz.kit.slots import bar, outlines
-from pagedlab.viz.kit.text import first_that_fits, fit, width
+from pagedlab.viz.kit.text import fitted, measure
 
 
 def pool_marks(scene: Scene, grid: Grid) -> Iterator[Mark]:
@@ -79,20 +79,20 @@ def _detail(scene: Scene, grid: Grid, block_id: int, turn: int | None) -> Iterat
     strong = mine or not owners
     number = f"#{block_id}"
     if mine:  # as in the block table
-        w_n = width(number, 12, mono=True)
+        w_n = measure(number, "s12 mono")
         yield Mark(f"{id}.chip", (x + 5, y + 5, w_n + 6, 14.5), f"cell {scene.hue(scene.selected)}")
     yield Mark(
         f"{id}.n", (x + 8, y + 16), f"text mono s12 {'bold on' if mine else 'soft' if owners else ''}".rstrip(), number
     )
     if cached:
-        beside = x + (13 if mine else 10) + width(number, 12, mono=True)
+        beside = x + (13 if mine else 10) + measure(number, "s12 mono")
         yield Mark(f"{id}.cached", (beside, y + 15.5), "text s9 soft", "◆")
     yield from _owners(
-        scene, block_id, owners, (x + w - 8, y + 16), w - 22 - width(number, 12, mono=True) - (12 if cached else 0)
+        scene, block_id, owners, (x + w - 8, y + 16), w - 22 - measure(number, "s12 mono") - (12 if cached else 0)
     )
     if block_id == 0 and state.has_null_block and not owners:
         yield Mark(f"{id}.word", (x + w / 2, y + h / 2 + 6), "text s10 soft mid", "null block" if w > 66 else "null")
-        never = first_that_fits(("never used", "unused"), w - 6, 9.5)
+        never = fitted(("never used", "unused"), w - 6, "s9")
         yield Mark(f"{id}.never", (x + w / 2, y + h / 2 + 17), "text s9 soft mid", never)
         return
     box = (x + 7, y + 23, w - 14, h - 31)
@@ -121,7 +121,7 @@ def _turn(
 ) -> Iterator[Mark]:
     """A free block's place in the queue."""
     x, y, w, h = box
-    word = first_that_fits(("next free", "next"), w - 8, 11, bold=True) if turn == 0 else ordinal(turn + 1)
+    word = fitted(("next free", "next"), w - 8, "s11 bold") if turn == 0 else ordinal(turn + 1)
     at = y + h - 6 if cached else y + h / 2 + 13
     yield Mark(f"block.{block_id}.turn", (x + w / 2, at), f"text s11 mid {'bold' if turn == 0 else 'soft'}", word)
     if turn == 0:
@@ -133,7 +133,7 @@ def _owners(scene: Scene, block_id: int, owners: list[str], at: tuple[float, flo
     order = sorted(owners, key=lambda r: r != scene.selected)
     shown, used = [], 0.0
     for i, request_id in enumerate(order):
-        w = width(scene.names[request_id], 11.5, bold=True)
+        w = measure(scene.names[request_id], "bold")
         rest = len(order) - i - 1
         if shown and used + w + 4 + (20 if rest else 0) > room:
             break
@@ -142,13 +142,13 @@ def _owners(scene: Scene, block_id: int, owners: list[str], at: tuple[float, flo
     x, y = at
     if len(shown) == 1 and shown[0][1] + (18 if len(order) > 1 else 0) > room:  # too narrow even for one: smaller
         cls = f"text s9 bold end hue {scene.hue(order[0])}"
-        name = first_that_fits(crowd([scene.names[r] for r in order]), room + 4, 9.5, bold=True)
+        name = fitted(crowd([scene.names[r] for r in order]), room + 4, "s9 bold")
         yield Mark(f"block.{block_id}.owner.{order[0]}", (x + 3, y), cls, name)
         return
     if len(shown) < len(order):
         more = f"+{len(order) - len(shown)}"
         yield Mark(f"block.{block_id}.more", (x, y), "text s10 soft end", more)
-        x -= width(more, 10.5) + 4
+        x -= measure(more, "s10") + 4
     for request_id, w in reversed(shown):
         yield Mark(
             f"block.{block_id}.owner.{request_id}",
@@ -229,13 +229,13 @@ def _medium(scene: Scene, grid: Grid, block_id: int, turn: int | None) -> Iterat
         yield Mark(f"{id}.chip", chip, f"cell sharp {scene.hue(scene.selected)}")
     yield Mark(f"{id}.n", (x + 3, y + 9), f"text mono s8 {'bold on' if mine else 'soft'}", str(block_id))
     if block_id == 0 and state.has_null_block and not owners:
-        word = first_that_fits(("null block", "null"), w - 4, 8)
+        word = fitted(("null block", "null"), w - 4, "s8")
         yield Mark(f"{id}.word", (x + w / 2, y + h - 4), "text s8 soft mid", word)
     if owners:
         who = scene.selected if mine else owners[0]
         hue = scene.hue(who)
         order = sorted(owners, key=lambda r: r != who)
-        name = first_that_fits(crowd([scene.names[r] for r in order]), w - 8 - 5 * len(str(block_id)), 8)
+        name = fitted(crowd([scene.names[r] for r in order]), w - 8 - 5 * len(str(block_id)), "s8")
         yield Mark(f"{id}.owner.{who}", (x + w - 3, y + 9), f"text s8 bold end hue {hue}", name)
         new = [o for b, o in state.written if b == block_id]
         fill, size = _fill_of(scene, block_id), state.block_size
@@ -248,7 +248,7 @@ def _medium(scene: Scene, grid: Grid, block_id: int, turn: int | None) -> Iterat
     elif block_id in state.cached:
         yield Mark(f"{id}.full", (x + 3, y + h - 6, w - 6, 3), "cell sharp ghost")
     if turn is not None:
-        word = first_that_fits(("next free", "next"), w - 6, 8, bold=True) if turn == 0 else ordinal(turn + 1)
+        word = fitted(("next free", "next"), w - 6, "s8 bold") if turn == 0 else ordinal(turn + 1)
         yield Mark(
             f"{id}.turn",
             (x + w - 3, y + 9 if h < 22 else y + h - 7),
@@ -278,7 +278,7 @@ def _small(scene: Scene, grid: Grid, block_id: int, turn: int | None) -> Iterato
             f"{id}.owner.{who}",
             (x + w / 2, y + h / 2 + 3),
             f"text s8 mid {'bold' if mine else ''}".rstrip(),
-            fit(name, w, 8),
+            fitted(name, w, "s8"),
         )
     elif block_id in state.cached:
         yield Mark(f"{id}.full", (x + 2, y + h - 4, w - 4, 2), "cell sharp ghost")
@@ -325,5 +325,5 @@ def _coarse(scene: Scene, grid: Grid) -> Iterator[Mark]:
                 f"cell.{cell}.owner.{who}",
                 (x + w / 2, y + h / 2 + 3),
                 f"text s8 mid {'bold' if mine else ''}".rstrip(),
-                fit(scene.names[who] + ("+" if len(held) > 1 else ""), w, 8),
+                fitted(scene.names[who] + ("+" if len(held) > 1 else ""), w, "s8"),
             )

@@ -1,7 +1,7 @@
 """How wide a text will be, and words that fit into the room there is.
 
-``measure`` and ``fitted`` take the classes that the mark will have ("s11 bold"): the style sheet says which size.
-``width``, ``fit`` and the others take the font's size in pixels.
+What is measured is named by the classes that the mark will have ("s11 bold"): the style sheet says which size that is.
+``width`` and ``fit`` take the font's size in pixels, for what is set in one of several.
 """
 
 from __future__ import annotations
@@ -79,37 +79,28 @@ def fit(text: str, room: float, size: float, mono: bool = False, bold: bool = Fa
     return text[:kept] + "…" if kept else ""
 
 
-def wrapped(text: str, room: float, size: float, most: int) -> list[str]:
+def wrapped(text: str, room: float, cls: str, most: int) -> list[str]:
     """The text over at most ``most`` lines of ``room`` pixels, broken between words; the last is cut with "…" where
     that is not enough."""
     lines, text = [], text.replace(" … (", "\u00a0…\u00a0(")  # no line begins or ends with it
-    while text and len(lines) < most - 1 and width(text, size) > room:
+    while text and len(lines) < most - 1 and measure(text, cls) > room:
         words = text.split(" ")
         count = len(words)
-        while count > 1 and width(" ".join(words[:count]), size) > room:
+        while count > 1 and measure(" ".join(words[:count]), cls) > room:
             count -= 1
-        lines.append(fit(" ".join(words[:count]), room, size))
+        lines.append(fitted(" ".join(words[:count]), room, cls))
         text = " ".join(words[count:])
-    lines += [fit(text, room, size)] if text or not lines else []
+    lines += [fitted(text, room, cls)] if text or not lines else []
     return [line.replace("\u00a0…\u00a0(", " … (") for line in lines]
 
 
-def as_many(items: list[str], between: str, room: float, size: float, bold: bool = False) -> str:
+def as_many(items: list[str], between: str, room: float, cls: str) -> str:
     """The items, or as many of the first as there is room for, and how many there are in all."""
     text, count = between.join(items), len(items)
-    while count > 1 and width(text, size, bold=bold) > room:
+    while count > 1 and measure(text, cls) > room:
         count -= 1
         text = f"{between.join(items[:count])} … ({len(items)} in all)"
     return text
-
-
-def first_that_fits(wordings: Iterable[str], room: float, size: float, bold: bool = False) -> str:
-    """The first of these ways to say it that is at most ``room`` pixels wide; else the last one, cut."""
-    text = ""
-    for text in wordings:
-        if width(text, size, bold=bold) <= room:
-            return text
-    return fit(text, room, size, bold=bold)
 
 
 def clip(text: str, columns: int) -> str:

@@ -14,11 +14,12 @@ from pagedlab.viz.kit.areas import Area
 from pagedlab.viz.kit.badge import badge_marks, badge_text, badge_width
 from pagedlab.viz.kit.chips import as_many_as_fit, chip
 from pagedlab.viz.kit.cpu_pool import CPU_ROOM, cpu_marks
+from pagedlab.viz.kit.flow import Flow
 from pagedlab.viz.kit.grid import Grid, pool_grid
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.pool import pool_marks
 from pagedlab.viz.kit.scene import Scene
-from pagedlab.viz.kit.text import first_that_fits, fit, fitted, width, wrapped
+from pagedlab.viz.kit.text import fitted, measure, wrapped
 from pagedlab.viz.memory.places import BOTTOM, LEFT, POOL, RIGHT, SEEN, TABLE, TOP
 from pagedlab.viz.memory.rows import Rows, place_rows, seen_marks, table_marks, waiting_marks
 from pagedlab.viz.memory.words import headline, scale, story
@@ -55,16 +56,13 @@ def marks(scene: Scene) -> list[Mark]:
 
 
 def _header(scene: Scene) -> Iterator[Mark]:
-    x = LEFT
+    line = Flow(LEFT, 37)
     if scene.selected is not None:
         name, hue = scene.names[scene.selected], scene.hue(scene.selected)
-        w = max(22.0, width(name, 13, bold=True) + 12)
-        yield Mark("head.disc", (x, 20, w, 22), f"card disc {hue}")
-        yield Mark("head.name", (x + w / 2, 36), "text s13 bold mid on", name)
-        x += w + 10
-    text = headline(scene)
-    yield Mark("head.line", (x, 37), "text s18 semi", text)
-    x += width(text, 18, bold=True) + 12
+        w = max(22.0, measure(name, "s13 bold") + 12)
+        line.sign("head.disc", (w, 22), f"card disc {hue}", up=17, gap=10)
+        yield Mark("head.name", (LEFT + w / 2, 36), "text s13 bold mid on", name)
+    yield from line.text("head.line", headline(scene), "s18 semi")
     yield Mark("step", (RIGHT, 377), "text s12 soft end", f"step {scene.position}")
 
     text = badge_text(scene.header, scene.live)
@@ -74,7 +72,7 @@ def _header(scene: Scene) -> Iterator[Mark]:
         text += f" · branched at step {scene.header['branched_at']}"
     text = fitted(text, 250, "soft")
     yield from badge_marks(text, scene.live, RIGHT, cls="alarm" if scene.state.edited else "soft")
-    yield from _chips(scene, x, RIGHT - badge_width(text) - 16)
+    yield from _chips(scene, line.x, RIGHT - badge_width(text) - 16)
 
 
 def _chips(scene: Scene, left: float, right: float) -> Iterator[Mark]:
@@ -83,14 +81,14 @@ def _chips(scene: Scene, left: float, right: float) -> Iterator[Mark]:
     alive = [*state.running, *state.swapped, *state.waiting]
     if scene.selected is not None and scene.selected not in alive:
         alive.insert(0, scene.selected)
-    widths = {r: max(38.0, width(scene.names[r], 12, bold=True) + 18) for r in alive}
+    widths = {r: max(38.0, measure(scene.names[r], "s12 bold") + 18) for r in alive}
     order = sorted(alive, key=lambda r: r != scene.selected)
     shown = as_many_as_fit([(r, widths[r]) for r in order], right - left)
     x = right - sum(widths[r] + 8 for r in shown) + 8
     mine = scene.selected if scene.selected in (*state.running, *state.swapped, *state.waiting) else None
     family = [r for r in alive if mine is not None and _root(scene, r) == _root(scene, mine)]
     said = f"{labels.number(len(family))} answers to one prompt"
-    if len(family) == len(alive) == len(shown) > 1 and x - 10 - left >= width(said, 10.5):
+    if len(family) == len(alive) == len(shown) > 1 and x - 10 - left >= measure(said, "s10"):
         yield Mark("chips.family", (x - 10, 36), "text s10 soft end", said)
     if len(shown) < len(alive):
         yield Mark("chips.more", (x - 8, 36), "text s11 soft end", f"+{len(alive) - len(shown)}")
@@ -109,12 +107,10 @@ def _root(scene: Scene, request_id: str) -> str:
 
 def _titles(scene: Scene, grid: Grid) -> Iterator[Mark]:
     who = scene.names.get(scene.selected, "A REQUEST")
-    first = f"WHAT {who} SEES"
-    yield Mark("title.seen", (LEFT, 66), "text s11 bold soft", first)
-    x = LEFT + width(first, 11, bold=True) + 12
-    yield Mark("title.seen.2", (x, 66), "text s11 soft", "logical blocks")
+    seen = Flow(LEFT, 66).text("title.seen", f"WHAT {who} SEES", "s11 bold soft")
+    yield from seen.text("title.seen.2", "logical blocks", "s11 soft", gap=0)
     if scene.table:
-        yield from _key(scene, x + width("logical blocks", 11))
+        yield from _key(scene, seen.x)
     yield Mark(
         "title.table",
         (TABLE[0], 66),
@@ -123,12 +119,11 @@ def _titles(scene: Scene, grid: Grid) -> Iterator[Mark]:
     )
     device = str(scene.header.get("device") or "CPU")
     first = "MEMORY POOL" if device.upper() == "CPU" else "GPU MEMORY"
-    yield Mark("title.pool", (POOL[0], 66), "text s11 bold soft", first)
     second = "physical blocks" if grid.per_cell == 1 else f"each cell {grid.per_cell} neighbouring blocks"
-    yield Mark("title.pool.2", (POOL[0] + width(first, 11, bold=True) + 12, 66), "text s11 soft", second)
+    pool = Flow(POOL[0], 66).text("title.pool", first, "s11 bold soft").text("title.pool.2", second, "s11 soft", gap=8)
+    yield from pool
     if grid.tier in ("detail", "medium"):
-        left = POOL[0] + width(first, 11, bold=True) + 12 + width(second, 11) + 8
-        yield from _pool_key(scene, left, grid.tier == "detail")
+        yield from _pool_key(scene, pool.x, grid.tier == "detail")
 
 
 def _pool_key(scene: Scene, left: float, detail: bool) -> Iterator[Mark]:
@@ -137,8 +132,8 @@ def _pool_key(scene: Scene, left: float, detail: bool) -> Iterator[Mark]:
     if any(copy in scene.owners for copy in scene.copies):
         sources = sorted({source for copy, source in scene.copies.items() if copy in scene.owners})
         said = ("copied in this step",) if len(sources) > 1 else (f"copy of #{sources[0]}, just made",)
-        word = first_that_fits((*said, "copy"), RIGHT - left - 22, 10.5)
-        x = RIGHT - width(word, 10.5)
+        word = fitted((*said, "copy"), RIGHT - left - 22, "s10")
+        x = RIGHT - measure(word, "s10")
         yield Mark("key.copied.over", (x - 22, 57.2, 16, 9.6), "over copied sharp")
         yield Mark("key.copied", (x, 66), "text s10 soft", word)
         return
@@ -148,7 +143,7 @@ def _pool_key(scene: Scene, left: float, detail: bool) -> Iterator[Mark]:
     if other is not None:
         signs = [("", scene.names[scene.selected], scene.hue(scene.selected)), ("dim ", "others", scene.hue(other))]
     room = RIGHT - left
-    taken = sum(13 + width(word, 10.5) + 6 for _, word, _ in signs)
+    taken = sum(13 + measure(word, "s10") + 6 for _, word, _ in signs)
     says = ""
     if scene.state.cached and detail:
         ways = (
@@ -157,31 +152,32 @@ def _pool_key(scene: Scene, left: float, detail: bool) -> Iterator[Mark]:
             "◆ full, reusable",
             "◆ reusable",
         )
-        says = next((w for w in ways if width(w, 10.5) <= room - taken - 2), "")
+        says = next((w for w in ways if measure(w, "s10") <= room - taken - 2), "")
         if not says:
             signs, taken = [], 0
-            says = first_that_fits(ways, room, 10.5)
+            says = fitted(ways, room, "s10")
         yield Mark("title.cached", (RIGHT, 66), "text s10 soft end", says)
-    x = RIGHT - (width(says, 10.5) + 4 if says else -6) - taken
+    x = RIGHT - (measure(says, "s10") + 4 if says else -6) - taken
+    line = Flow(x, 66)
     for strength, word, hue in signs if x >= left - 10 else ():
-        yield Mark(f"key.{word if strength else 'mine'}.cell", (x, 57.5, 10, 9), f"cell sharp {strength}{hue}")
-        yield Mark(f"key.{word if strength else 'mine'}", (x + 13, 66), "text s10 soft", word)
-        x += 13 + width(word, 10.5) + 6
+        id = f"key.{word if strength else 'mine'}"
+        line.sign(f"{id}.cell", (10, 9), f"cell sharp {strength}{hue}", up=8.5, gap=3).text(id, word, "s10 soft", gap=6)
+    yield from line
 
 
 def _key(scene: Scene, left: float) -> Iterator[Mark]:
     """What an outline (written in this step) and hatching mean; in fewer words where the request's name is long."""
     hue, right = scene.hue(scene.selected), SEEN[0] + SEEN[1]
     words = ("new", "not written")
-    if right - left < sum(width(word, 10.5) + 26 for word in words):
+    if right - left < sum(measure(word, "s10") + 26 for word in words):
         words = ("new", "empty")
-    x = right - sum(width(word, 10.5) for word in words) - 14 * 2 - 10
-    marks = ([f"cell sharp {hue}", "over sharp"], [f"cell sharp hatched {hue}"])
-    for id, word, classes in zip(("new", "hatched"), words, marks, strict=True):
-        for cls in classes:
-            yield Mark(f"key.{id}.{cls.split()[0]}", (x, 57.5, 10, 9), cls)
-        yield Mark(f"key.{id}", (x + 14, 66), "text s10 soft", word)
-        x += 14 + width(word, 10.5) + 10
+    x = right - sum(measure(word, "s10") for word in words) - 14 * 2 - 10
+    line, size = Flow(x, 66), (10, 9)
+    line.sign("key.new.cell", size, f"cell sharp {hue}", 8.5, gap=-10)
+    line.sign("key.new.over", size, "over sharp", 8.5, gap=4)
+    line.text("key.new", words[0], "s10 soft", gap=10)
+    line.sign("key.hatched.cell", size, f"cell sharp hatched {hue}", 8.5, gap=4)
+    yield from line.text("key.hatched", words[1], "s10 soft")
 
 
 def _arrow(scene: Scene, rows: Rows, grid: Grid) -> Iterator[Mark]:
@@ -219,8 +215,8 @@ def _words(scene: Scene) -> Iterator[Mark]:
     state, room = scene.state, RIGHT - LEFT
     for shorter in (0, 1, 2, 3):
         mine, others = story(scene, shorter)
-        first = wrapped(mine, room, 13, 3)
-        rest = wrapped(others, room, 12, 4 - len(first)) if others else []
+        first = wrapped(mine, room, "s13", 3)
+        rest = wrapped(others, room, "s12", 4 - len(first)) if others else []
         if " ".join(rest) == others and " ".join(first) == mine:
             break
     told = [("", "13", text, mine) for text in first] + [(".others", "12 soft", text, others) for text in rest]
@@ -230,10 +226,10 @@ def _words(scene: Scene) -> Iterator[Mark]:
         id = f"story{whose}.{line + 1}" if line else f"story{whose}"
         yield Mark(id, (LEFT, y + i * pitch), f"text s{cls}", text, tip=tip)
     y = 357 if len(told) < 3 else 361 if len(told) == 3 else 364
-    right = fit(scale(scene.header, state.block_size), room / 2 + 80, 11)
-    left = room - width(right, 11) - 16
-    text = next((t for t in _free(scene) if width(t, 11, mono=True) <= left), "")
-    yield Mark("free", (LEFT, y), "text mono s11 soft", text or fit(_free(scene)[-1], left, 11, mono=True))
+    right = fitted(scale(scene.header, state.block_size), room / 2 + 80, "s11")
+    left = room - measure(right, "s11") - 16
+    text = next((t for t in _free(scene) if measure(t, "s11 mono") <= left), "")
+    yield Mark("free", (LEFT, y), "text mono s11 soft", text or fitted(_free(scene)[-1], left, "s11 mono"))
     if right:
         yield Mark("scale", (RIGHT, y), "text s11 soft end", right)
 

@@ -11,7 +11,7 @@ from pagedlab.viz.kit.labels import crowd, plural
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.scene import Scene
 from pagedlab.viz.kit.slots import bar, outlines
-from pagedlab.viz.kit.text import clip, first_that_fits, fit, measure, width
+from pagedlab.viz.kit.text import clip, fit, fitted, measure, width
 from pagedlab.viz.memory.places import BOTTOM, SEEN, TABLE, TOP
 
 ROW_GAP = 14.0
@@ -160,13 +160,13 @@ def _tokens(
         yield from outlines(f"new.{request_id}.{start}", new, size, (x, y), (slot_w, bar_h), (gap, 0), "over sharp")
     else:
         label = f"{filled}/{size}"
-        bar_w = w - width(label, 9.5, mono=True) - 8
+        bar_w = w - measure(label, "s9 mono") - 8
         yield from bar(f"seen.{logical}", (x, y, bar_w, bar_h), filled, size, new, hue, "")
         yield Mark(f"seen.{logical}.count", (x + w, y + min(bar_h, 12) / 2 + 4), "text mono s9 soft end", label)
     if text_room < 9:
         return
     text = "".join(labels.printable(t.replace("\\n", "↵")) for t in texts[start : start + filled]).strip()
-    columns = int(w / width("x", 10.5, mono=True))
+    columns = int(w / measure("x", "s10 mono"))
     num_lines = max(1, int(text_room // 13))
     chunks = [text[i : i + columns] for i in range(0, len(text), columns)]
     if len(chunks) > num_lines:
@@ -230,7 +230,7 @@ def waiting_marks(scene: Scene, rows: Rows) -> Iterator[Mark]:
     else:
         said = (f"and {more} more," if more else "", "not in memory yet")
     if (
-        x + 8 + width(said[1], 11.5) > SEEN[0] + SEEN[1] + 20
+        x + 8 + measure(said[1], "soft") > SEEN[0] + SEEN[1] + 20
     ):  # under the tokens, where there is room because no block is held
         yield Mark("waiting.1", (SEEN[0] + 4, y + WAITING_HEIGHT + 18), "text soft", " ".join(filter(None, said)))
         return
@@ -244,7 +244,7 @@ def table_marks(scene: Scene, rows: Rows) -> Iterator[Mark]:
     x, w = TABLE
     if rows.gap_at is not None:
         hidden = " ".join(f"#{b}" for i, b in enumerate(scene.table) if i not in rows.place)
-        said = first_that_fits((hidden, "…"), w, 10.5)
+        said = fitted((hidden, "…"), w, "s10")
         yield Mark("table.more", (x + w / 2, rows.gap_at + 14), "text s10 soft mid", said)
     for logical, (y, h) in rows.place.items():
         block_id = scene.table[logical]
@@ -294,7 +294,7 @@ def _entry(scene: Scene, logical: int, row: tuple[float, float], shared: int) ->
     if two:
         ways = [f"{ref}: {', '.join(holders)}", *(f"{ref}: {said}" for said in crowd(holders)[:-1]), ref]
         room = w - 22 - small
-        ref = "CPU memory" if scene.swapped else first_that_fits(ways, room, 9.5)
+        ref = "CPU memory" if scene.swapped else fitted(ways, room, "s9")
         yield Mark(f"{id}.ref", (x + 10, below), "text s9 soft", ref)
     else:
         yield Mark(f"{id}.ref", (end, y + h / 2 - 1.5), "text s8 soft end", "CPU" if scene.swapped else ref)

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pagedlab.viz.kit import labels
+from pagedlab.viz.kit.flow import Flow
 from pagedlab.viz.kit.history import KEPT, History, Run
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.strip import Strip
-from pagedlab.viz.kit.text import width
+from pagedlab.viz.kit.text import measure, width
 
 LEFT, RIGHT = 60.0, 936.0
 TOP, BOTTOM = 390.0, 500.0
@@ -91,7 +92,7 @@ def marks(history: History, time: Strip) -> list[Mark]:
                 if set(text) <= LOW and set(text) & set("gpqy"):  # they would hang out of their bar
                     down -= 1.2
                 out.append(Mark(f"{id}.t", (left + 3, top + tall / 2 + down), cls, text))
-    return [*out, *_key(history, width(caption, 11) if per_row == 1 else None)]
+    return [*out, *_key(history, measure(caption, "s11") if per_row == 1 else None)]
 
 
 def _shared(id: str, box: tuple[float, float, float, float], hues: list[str]) -> list[Mark]:
@@ -111,23 +112,21 @@ def _key(history: History, caption: float | None) -> list[Mark]:
     if caption is None:
         return []
     runs = [run for _, of in sorted(history.runs.items()) for run in of]
-    x, y, out = LEFT + caption + 14, 369.0, []
+    line, y, out = Flow(LEFT + caption + 14, 377), 369.0, []
     if shared := next((run.owners for run in runs if len(run.owners) > 1), ()):
         hues = labels.family_hues(history.state.requests)
-        out += _shared("time.key.shared", (x, y, 16, 8), [f"c{hues[r]}" for r in shared[:2]])
-        out.append(Mark("time.key.shared.w", (x + 21, 377), "text s10 soft", "split: held by several"))
-        x += 21 + width("split: held by several", 10.5) + 12
+        out += _shared("time.key.shared", (line.x, y, 16, 8), [f"c{hues[r]}" for r in shared[:2]])
+        line.skip(21).text("time.key.shared.w", "split: held by several", "s10 soft")
     if any(run.owner == KEPT for run in runs):
-        out.append(Mark("time.key.kept", (x, y + 2.4, 16, 3.2), "cell sharp ghost"))
-        out.append(Mark("time.key.kept.w", (x + 21, 377), "text s10 soft", "cached, free"))
-        x += 21 + width("cached, free", 10.5) + 12
+        line.sign("time.key.kept", (16, 3.2), "cell sharp ghost", up=5.6)
+        line.text("time.key.kept.w", "cached, free", "s10 soft")
     names, requests = labels.names(history.state.requests), history.state.requests
     seen = {r for run in runs for r in run.owners}
     gone = [names[r] for r in requests if r in seen and requests[r].status == "finished"]
     said = f"{', '.join(gone)}: finished earlier"
-    if gone and x + width(said, 10.5) < KEY_END:
-        out.append(Mark("time.key.gone", (x, 377), "text s10 soft", said))
-    return out
+    if gone and line.x + measure(said, "s10") < KEY_END:
+        line.text("time.key.gone", said, "s10 soft")
+    return [*out, *line]
 
 
 def _runs(history: History, row: list[int]) -> Iterator[Run]:

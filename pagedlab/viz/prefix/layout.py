@@ -15,7 +15,7 @@ from pagedlab.viz.kit.labels import listed, ordinal, plural
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.strip import Strip
 from pagedlab.viz.kit.table import row
-from pagedlab.viz.kit.text import first_that_fits, fit, fitted, width, wrapped
+from pagedlab.viz.kit.text import fitted, measure, wrapped
 from pagedlab.viz.prefix.tree import Node, place_tree
 from pagedlab.viz.prefix.words import Scene, headline, in_short, result, story, verdict, why
 from pagedlab.viz.walk import Lookup, block_ids
@@ -61,11 +61,11 @@ def _prompt(scene: Scene) -> Iterator[Mark]:
     ways = (f"{size}, each looked up with all before it", size)
     if len(scene.lookups) > COLUMNS:
         ways = tuple(f"{way}; + {plural(len(scene.lookups) - COLUMNS, 'block')} more" for way in ways)
-    room = RIGHT - LEFT - 104 - width(said, 11, bold=True) - 12
-    yield Mark("prompt.what", (RIGHT, 61), "text s11 soft end", first_that_fits(ways, room, 11))
+    room = RIGHT - LEFT - 104 - measure(said, "s11 bold") - 12
+    yield Mark("prompt.what", (RIGHT, 61), "text s11 soft end", fitted(ways, room, "s11"))
     for lookup in scene.lookups[:COLUMNS]:
         yield from _lookup(scene, lookup)
-    yield Mark("prompt.why", (LEFT, PROMPT_TOP + 73), "text s11", fit(why(scene), RIGHT - LEFT, 11))
+    yield Mark("prompt.why", (LEFT, PROMPT_TOP + 73), "text s11", fitted(why(scene), RIGHT - LEFT, "s11"))
 
 
 def _lookup(scene: Scene, lookup: Lookup) -> Iterator[Mark]:
@@ -91,13 +91,13 @@ def _lookup(scene: Scene, lookup: Lookup) -> Iterator[Mark]:
         f"prompt.{i}.v",
         (x + CARD[0] / 2, y + 57),
         f"text s10 mid {'bold' if now else 'soft'}",
-        fit(in_short(lookup) if done else "", CARD[0] + 8, 10.5, bold=now),
+        fitted(in_short(lookup) if done else "", CARD[0] + 8, f"s10{' bold' if now else ''}"),
     )
 
 
 def _preview(text: str) -> str:
     """The beginning of a block's text, inside its card: these signs are wider than ``width`` takes them to be."""
-    return fit(text, CARD[0] - 16 - 2.4 * sum(c in "<>↵=" for c in text[:15]), 10.5)
+    return fitted(text, CARD[0] - 16 - 2.4 * sum(c in "<>↵=" for c in text[:15]), "s10")
 
 
 # -------------------------------------------------------------------------------------------------------- the tree
@@ -212,14 +212,14 @@ def _node(scene: Scene, node: Node, block_id: int | None, turn: Mapping[int, int
     number = f"#{block_id}" if block_id is not None else "?" if not scene.attached else ""
     if number:
         yield Mark(f"{id}.n", (x + 8, y + 16), "text mono s12 bold", number)
-    start = 8 + (width(number, 12, mono=True) + 6 if number else 0)
+    start = 8 + (measure(number, "s12 mono") + 6 if number else 0)
     room = CARD[0] - start - 8
     if owners:
-        text = fit(" ".join(scene.names[r] for r in owners), room - width(new, 9.5, bold=True), 11.5, bold=True)
+        text = fitted(" ".join(scene.names[r] for r in owners), room - measure(new, "s9 bold"), "bold")
         yield Mark(f"{id}.who", (x + CARD[0] - 8, y + 16), f"text bold end hue {hue}", text)
     else:
-        room -= width(new, 9.5, bold=True)
-        text = first_that_fits((status, status.removeprefix("free, ").removeprefix("evicted ")), room, 10.5)
+        room -= measure(new, "s9 bold")
+        text = fitted((status, status.removeprefix("free, ").removeprefix("evicted ")), room, "s10")
         yield Mark(f"{id}.who", (x + CARD[0] - 8, y + 16), "text s10 soft end", text)
     yield Mark(f"{id}.t", (x + 8, y + 33), "text s10", _preview(scene.words(prefix.token_ids)))
     if new:
@@ -297,7 +297,7 @@ def strip(cached: Sequence[int], num_columns: int) -> Strip:
 def _words(scene: Scene, step: str) -> Iterator[Mark]:
     for shorter in (0, 1, 2):
         told = story(scene, shorter)
-        lines = wrapped(told, RIGHT - LEFT, 12, 2)
+        lines = wrapped(told, RIGHT - LEFT, "s12", 2)
         if " ".join(lines) == told:
             break
     for i, line in enumerate(lines):

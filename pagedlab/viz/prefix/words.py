@@ -10,7 +10,7 @@ from pagedlab.trace import events as ev
 from pagedlab.viz.kit import labels
 from pagedlab.viz.kit.labels import listed, ordinal, plural, quoted
 from pagedlab.viz.kit.narrator import in_brief
-from pagedlab.viz.kit.text import first_that_fits
+from pagedlab.viz.kit.text import fitted
 from pagedlab.viz.prefix.tree import difference
 from pagedlab.viz.walk import Lookup, block_ids, num_hit
 
@@ -71,7 +71,7 @@ class Cost:
 
 def headline(scene: Scene, room: float = 1000.0) -> str:
     """What the step did to the blocks that can be found again, in one line of at most ``room`` pixels."""
-    return first_that_fits(_happened(scene), room, 18, bold=True)
+    return fitted(_happened(scene), room, "s18 bold")
 
 
 def _happened(scene: Scene) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from pagedlab.viz.kit.head import LEFT, RIGHT
 from pagedlab.viz.kit.labels import listed, ordinal, plural
 from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.style import NUM_HUES
-from pagedlab.viz.kit.text import as_many, first_that_fits, fit, fitted, width
+from pagedlab.viz.kit.text import as_many, fitted, measure, width
 
 FIELDS = ("scheduled", "new", "resumed", "preempted", "tables", "free", "finished", "running", "waiting", "step")
 
@@ -194,7 +194,7 @@ def _with_blocks(requests: Sequence[str], held: dict[str, list[int]], verb: str)
     tables = {r: held.get(r, []) for r in requests}
     numbers = [f"{r}, {verb} {' '.join(f'#{b}' for b in t) or 'no block'}" for r, t in tables.items()]
     counts = [f"{r}, {verb} {plural(len(t), 'block')}" for r, t in tables.items()]
-    fits = (items for items in (numbers, counts) if width("; ".join(items), 10.5, bold=True) <= PANEL)
+    fits = (items for items in (numbers, counts) if measure("; ".join(items), "s10 bold") <= PANEL)
     return next(fits, list(requests)) or ["–"]
 
 
@@ -202,7 +202,7 @@ def _shown(scene: Scene, side: int, field: str) -> str:
     """What there is room for. Where the two differ behind that: from there on."""
     items, between = items_of(scene, side, field)
     wrong = field in scene.different
-    text = as_many(items, between, PANEL, 10.5, bold=wrong)
+    text = as_many(items, between, PANEL, f"s10{' bold' if wrong else ''}")
     if wrong and " … (" in text:
         other, _ = items_of(scene, 1 - side, field)
         pairs = enumerate(zip(items, other, strict=False))
@@ -210,8 +210,8 @@ def _shown(scene: Scene, side: int, field: str) -> str:
         if first >= text.count(between) and first:
             start = f"from place {first + 1} on: "
             rest = items[first:] or ["nothing"]
-            text = start + as_many(rest, between, PANEL - width(start, 10.5, bold=True), 10.5, bold=True)
-    return fit(text, PANEL, 10.5, bold=wrong)
+            text = start + as_many(rest, between, PANEL - measure(start, "s10 bold"), "s10 bold")
+    return fitted(text, PANEL, f"s10{' bold' if wrong else ''}")
 
 
 def _tables(scene: Scene, side: int) -> list[str]:
@@ -244,9 +244,9 @@ def marks(scene: Scene) -> list[Mark]:
 
 def _head(scene: Scene) -> Iterator[Mark]:
     cls = "text s18 bold alarm" if scene.different else "text s18 bold"
-    yield Mark("headline", (LEFT, 36), cls, fit(verdict(scene), RIGHT - LEFT - 120, 18, bold=True))
+    yield Mark("headline", (LEFT, 36), cls, fitted(verdict(scene), RIGHT - LEFT - 120, "s18 bold"))
     yield Mark("step", (RIGHT, 36), "text s12 end soft", f"step {scene.position}")
-    said = first_that_fits((story(scene), story(scene, brief=True)), RIGHT - LEFT, 12)
+    said = fitted((story(scene), story(scene, brief=True)), RIGHT - LEFT, "s12")
     yield Mark("story", (LEFT, 58), "text s12", said)
 
 
@@ -351,7 +351,7 @@ def _pool(scene: Scene, side: int, grid: Grid, mine: dict, other: dict) -> Itera
         elif turn:
             bold = "bold" if turn == "next" else "soft"
             size, y_text = ("s8", y + h / 2 + 3) if small else ("s9", y + h / 2 + 7)
-            yield Mark(f"{id}.turn", (x + w / 2, y_text), f"text {size} mid {bold}", fit(turn, w + 4, 8))
+            yield Mark(f"{id}.turn", (x + w / 2, y_text), f"text {size} mid {bold}", fitted(turn, w + 4, "s8"))
         if content != other.get(block_id, ""):
             yield Mark(f"{id}.differs", (x - 1, y - 1, w + 2, h + 2), "over guess")
 

@@ -17,7 +17,7 @@ from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.slots import outlines
 from pagedlab.viz.kit.strip import Strip
 from pagedlab.viz.kit.table import row
-from pagedlab.viz.kit.text import first_that_fits, fit, width
+from pagedlab.viz.kit.text import fitted, measure
 from pagedlab.viz.strips import words
 from pagedlab.viz.strips.run import KINDS, Moment, Span, StripState
 
@@ -116,11 +116,11 @@ def _strips(scene: Scene) -> Iterator[Mark]:
     for i, kind in enumerate(KINDS):
         strip, y, chosen = scene.strips[kind], TOP + i * PITCH, kind == scene.selected
         name = words.name(strip)
-        w = width(name, 12, bold=True) + 20
+        w = measure(name, "s12 bold") + 20
         yield from chip(kind, (LEFT, y, w, 20), name, chosen, tip=f"{name}: {words.headline(strip)}", down=14)
         queue = words.waiting(strip)
-        room = STRIP_WIDTH - w - 24 - width(queue, 11)
-        told, full = first_that_fits(words.wordings(strip), room, 11), words.story(strip)
+        room = STRIP_WIDTH - w - 24 - measure(queue, "s11")
+        told, full = fitted(words.wordings(strip), room, "s11"), words.story(strip)
         yield Mark(f"{kind}.story", (LEFT + w + 10, y + 14), "text s11", told, tip=full if told != full else "")
         yield Mark(f"{kind}.queue", (LEFT + STRIP_WIDTH, y + 14), "text s11 soft end", queue)
         yield from _aside(scene, strip, y + SLOT_TOP + SLOT_HEIGHT + 13)
@@ -137,11 +137,11 @@ def _aside(scene: Scene, strip: StripState, y: float) -> Iterator[Mark]:
     room = RIGHT - LEFT - STRIP_WIDTH - 12
     if needs := words.need(strip):
         cls = "alarm" if strip.wait and strip.wait.scattered else "soft"
-        yield Mark(f"{strip.kind}.need", (RIGHT, y), f"text s10 {cls} end", first_that_fits(needs, room, 10.5))
+        yield Mark(f"{strip.kind}.need", (RIGHT, y), f"text s10 {cls} end", fitted(needs, room, "s10"))
     elif strip.paged and (named := _named(strip)):
         number, (owner, logical) = next(reversed(named.items()))
         told = f"{owner}{logical} at #{number}: {owner}'s logical block {logical} lies there"
-        yield Mark("paged.named", (RIGHT, y), "text s10 soft end", fit(told, room, 10.5))
+        yield Mark("paged.named", (RIGHT, y), "text s10 soft end", fitted(told, room, "s10"))
 
 
 def _named(strip: StripState) -> dict[int, tuple[str, int]]:
@@ -153,7 +153,7 @@ def _named(strip: StripState) -> dict[int, tuple[str, int]]:
         for owner, table in strip.state.tables.items()
         if any(b + 1 != c for b, c in zip(table, table[1:], strict=False))
         for i, block in enumerate(table)
-        if max(width(f"#{block}", 8, mono=True), width(f"{owner}{i}", 8, mono=True) + 4) <= room
+        if max(measure(f"#{block}", "s8 mono"), measure(f"{owner}{i}", "s8 mono") + 4) <= room
     }
 
 
@@ -235,7 +235,7 @@ def _brackets(scene: Scene, strip: StripState, y: float) -> Iterator[Mark]:
             if span.what == "internal"
             else (f"{span.length} free", str(span.length))
         )
-        text = next((t for t in choices if width(t, 9.5) <= w), "")
+        text = next((t for t in choices if measure(t, "s9") <= w), "")
         if not text:
             continue
         alarm = "alarm" if lost and span.what == "free" else "soft"

@@ -22,7 +22,7 @@ from pagedlab.viz.kit.pool import pool_marks
 from pagedlab.viz.kit.scene import Scene as Memory
 from pagedlab.viz.kit.strip import Strip
 from pagedlab.viz.kit.table import row
-from pagedlab.viz.kit.text import fit, fitted, width
+from pagedlab.viz.kit.text import fitted, measure
 from pagedlab.viz.victims import words
 from pagedlab.viz.victims.run import PreemptionHistory, Stay
 
@@ -117,7 +117,7 @@ def _header(scene: Scene) -> Iterator[Mark]:
         tip = f"Show request {printable(request_id)}"
         yield from chip(request_id, (x - 38, 21, 38, 22), name, chosen, hue, tip)
         x -= 46
-    yield Mark("head.line", (LEFT, 37), "text s18 semi", fit(scene.headline, x - LEFT, 18, bold=True))
+    yield Mark("head.line", (LEFT, 37), "text s18 semi", fitted(scene.headline, x - LEFT, "s18 bold"))
 
 
 def _titles(scene: Scene, side: int) -> Iterator[Mark]:
@@ -161,7 +161,7 @@ def _who(scene: Scene, side: int, request_id: str, at: tuple[float, float], lane
         tip += ", first in the queue" if place == 0 else ""
     yield Mark(id, (x, y, 56, CHIP), cls, tip=tip)
     color = "on" if lane == 0 else f"hue {hue}"
-    yield Mark(f"{id}.name", (x + 10, y + 15.5), f"text s12 bold {color}", fit(name, 24, 12, bold=True))
+    yield Mark(f"{id}.name", (x + 10, y + 15.5), f"text s12 bold {color}", fitted(name, 24, "s12 bold"))
     words_of = {"preempted": "again", "swapped": "CPU", "waiting": "new"}
     count = words_of.get(request.status, str(request.num_computed_tokens))  # as many as its blocks show below
     cls = "on" if lane == 0 else "soft"
@@ -176,24 +176,23 @@ def _pool(scene: Scene, side: int) -> Iterator[Mark]:
     state = memory.state
     device = str(memory.header.get("device") or "CPU")
     first = "MEMORY POOL" if device.upper() == "CPU" else "GPU MEMORY"
-    yield Mark(f"pool.{side}", (x, POOL_TITLE), "text s11 bold soft", first)
+    line = Flow(x, POOL_TITLE).text(f"pool.{side}", first, "s11 bold soft")
     free = len(state.free)
-    says, at = f"{free} of {memory.num_usable} blocks free", x + width(first, 11, bold=True) + 12
+    says, cls = f"{free} of {memory.num_usable} blocks free", "s11 soft" if free else "s11 alarm bold"
     if state.era != "v1":  # vLLM v0.2.0 BlockSpaceManager.can_append_slot
-        says = fit(f"{says} · nobody goes on without a free one", x + HALF - at, 11, bold=free == 0)
-    cls = "text s11 alarm bold" if free == 0 else "text s11 soft"
-    yield Mark(f"pool.{side}.free", (at, POOL_TITLE), cls, says)
-    at += width(says, 11, bold=free == 0)
+        says = fitted(f"{says} · nobody goes on without a free one", x + HALF - line.x, cls)
+    line.text(f"pool.{side}.free", says, cls)
     most = max(other.state.num_blocks for other in scene.memory)  # both in rows of equal length
     grid = pool_grid(most, (x, POOL_TOP, HALF, POOL_HEIGHT))
     if grid.per_cell > 1:
         grid = pool_grid(state.num_blocks, (x, POOL_TOP, HALF, POOL_HEIGHT))
     if state.cached and grid.tier == "detail":
-        yield Mark(f"pool.{side}.key.w", (at + 12, POOL_TITLE), "text s11 soft", "◆ cached")
+        line.text(f"pool.{side}.key.w", "◆ cached", "s11 soft")
     elif grid.per_cell == 1 and any(block in state.cached for block in state.free):
-        yield Mark(f"pool.{side}.key", (at + 14, POOL_TITLE - 10, 18, 12), "card kept tiny")
-        yield Mark(f"pool.{side}.key.full", (at + 16, POOL_TITLE - 3, 14, 3), "cell sharp ghost")
-        yield Mark(f"pool.{side}.key.w", (at + 38, POOL_TITLE), "text s11 soft", "free, but its tokens can be found")
+        line.skip(2).sign(f"pool.{side}.key", (18, 12), "card kept tiny", up=10, gap=-16)
+        line.sign(f"pool.{side}.key.full", (14, 3), "cell sharp ghost", up=3, gap=8)
+        line.text(f"pool.{side}.key.w", "free, but its tokens can be found", "s11 soft")
+    yield from line
     for mark in pool_marks(memory, grid):
         # The same ids in both halves would be the same marks; and blocks are not what is asked for here.
         yield mark._replace(id=f"{side}~{mark.id}", cls=mark.cls.replace(" askable", ""))
@@ -210,14 +209,10 @@ def _victims(scene: Scene, side: int) -> Iterator[Mark]:
             yield mark._replace(id=f"{side}~{mark.id}")
         return
     gone = [r for r in state.waiting if state.requests[r].status == "preempted"]
-    yield Mark(f"gone.{side}", (x, BOX + 14), "text s11 bold soft", "GIVEN BACK")
-    at = x + width("GIVEN BACK", 11, bold=True) + 12
-    if not gone:
-        yield Mark(f"gone.{side}.says", (at, BOX + 14), "text s11 soft", "nothing now")
-        return
     caching = memory.header["config"].get("enable_prefix_caching")
     says = "full: still in the cache, could be found now" if caching else "nothing of it can be found again"
-    yield Mark(f"gone.{side}.says", (at, BOX + 14), "text s11 soft", says)
+    line = Flow(x, BOX + 14).text(f"gone.{side}", "GIVEN BACK", "s11 bold soft")
+    yield from line.text(f"gone.{side}.says", says if gone else "nothing now", "s11 soft")
     shown = gone if len(gone) <= 4 else gone[:3]
     column = HALF / 2
     for i, request_id in enumerate(shown):
@@ -227,12 +222,12 @@ def _victims(scene: Scene, side: int) -> Iterator[Mark]:
         left, y = x + i % 2 * column, BOX + 20 + i // 2 * 19
         bar, w = 96.0, 96.0 * found / max(1, gave)
         id = f"gone.{side}.{request_id}"
-        yield Mark(f"{id}.name", (left, y + 11), f"text s11 bold hue {hue}", fit(scene.short[request_id], 22, 11))
+        yield Mark(f"{id}.name", (left, y + 11), f"text s11 bold hue {hue}", fitted(scene.short[request_id], 22, "s11"))
         if found:
             yield Mark(f"{id}.found", (left + 24, y + 2, w, 11), f"cell sharp {hue}")
         yield Mark(f"{id}.lost", (left + 24 + w, y + 2, bar - w, 11), f"cell sharp hatched never {hue}")
         text = f"{found} of {gave} tokens"
-        yield Mark(f"{id}.says", (left + 24 + bar + 6, y + 11), "text s10 soft", fit(text, column - bar - 34, 10.5))
+        yield Mark(f"{id}.says", (left + 24 + bar + 6, y + 11), "text s10 soft", fitted(text, column - bar - 34, "s10"))
     if len(shown) < len(gone):
         yield Mark(f"gone.{side}.more", (x + column, BOX + 50), "text s10 soft", f"+{len(gone) - len(shown)} more")
 
@@ -250,7 +245,7 @@ def _story(scene: Scene, side: int) -> Iterator[Mark]:
     pitch = 15 if len(lines) < 3 else 13
     for i, line in enumerate(lines[:3]):
         bold, more = loud and i == 0, " …" if i == 2 and len(lines) > 3 else ""
-        text = fit(line + more, HALF, 11, bold=bold)
+        text = fitted(line + more, HALF, f"s11{' bold' if bold else ''}")
         yield Mark(f"story.{side}.{i}", (x, STORY + pitch * i), f"text s11{' bold' if bold else ''}", text, tip=tip)
 
 
@@ -259,7 +254,7 @@ def _lines(told: Sequence[str], loud: bool) -> list[str]:
     lines = [""]
     for sentence in told:
         bold = loud and len(lines) == 1
-        if lines[-1] and width(f"{lines[-1]} {sentence}", 11, bold=bold) > HALF - 6:
+        if lines[-1] and measure(f"{lines[-1]} {sentence}", f"s11{' bold' if bold else ''}") > HALF - 6:
             lines.append(sentence)
         else:
             lines[-1] = f"{lines[-1]} {sentence}".strip()
@@ -316,7 +311,7 @@ def chart(histories: Sequence[PreemptionHistory], run_names: Sequence[str], colu
     requests = histories[0].state.requests | histories[1].state.requests
     short, hues = names(requests), family_hues(requests)
     for side, (top, bottom) in enumerate(CHARTS):
-        name = fit(run_names[side], CHART_LEFT - LEFT - 4, 10.5, bold=True)  # the line of time passes beside it
+        name = fitted(run_names[side], CHART_LEFT - LEFT - 4, "s10 bold")  # the line of time passes beside it
         out.append(Mark(f"chart.name.{side}", (LEFT, top - 5), "text s10 bold soft", name))
         pitch = min(14.0, (bottom - top) / max(1, len(requests)))
         height = pitch - (2 if pitch >= 8 else 0.5)
@@ -327,7 +322,7 @@ def chart(histories: Sequence[PreemptionHistory], run_names: Sequence[str], colu
             if pitch >= 9 or place % max(1, round(9 / pitch)) == 0:
                 out.append(
                     Mark(f"{id}.name", (CHART_LEFT - 6, y + height / 2 + 3.5), f"text s9 bold end hue {hue}",
-                         fit(short[request_id], 24, 9.5))
+                         fitted(short[request_id], 24, "s9"))
                 )  # fmt: skip
             out.append(Mark(id, (CHART_LEFT, y, CHART_RIGHT - CHART_LEFT, height), "card track"))
             for stay in histories[side].stays.get(request_id, []):
@@ -353,8 +348,8 @@ def _bar(
     if h < 9:
         return
     for text in words.bar_words(away, history.bytes_per_block):
-        if width(text, 9.5) + 8 <= end - x:
+        if measure(text, "s9") + 8 <= end - x:
             if stay.status == "preempted":  # words are not read on hatching
-                yield Mark(f"{id}.tag", (x + 3, y + 1, width(text, 9.5) + 4, h - 2), "cell sharp tag")
+                yield Mark(f"{id}.tag", (x + 3, y + 1, measure(text, "s9") + 4, h - 2), "cell sharp tag")
             yield Mark(f"{id}.t", (x + 5, y + h / 2 + 3.4), "text s9", text)
             return
