@@ -14,6 +14,7 @@ import pytest
 
 from pagedlab import viz
 from pagedlab.grading.make_exercises import colab_source
+from pagedlab.grading.part import EXERCISES, load_exercise
 from pagedlab.viz.lesson import show_source
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,10 +50,11 @@ def tool(name: str):
 routes = tool("routes")
 
 
-def test_the_course_has_thirteen_chapters_and_each_but_the_first_its_exercise():
-    names = {folder: [path.name for path in NOTEBOOKS if path.parent.name == folder] for folder in FOLDERS}
-    assert [name[:2] for name in names["notebooks"]] == [f"{number:02d}" for number in range(13)]
+def test_chapters_are_numbered_and_each_but_the_first_has_the_exercise_that_the_grader_knows():
+    names = {folder: [path.stem for path in NOTEBOOKS if path.parent.name == folder] for folder in FOLDERS}
+    assert [name[:2] for name in names["notebooks"]] == [f"{number:02d}" for number in range(len(CHAPTERS))]
     assert names["exercises"] == names["solutions"] == names["notebooks"][1:]
+    assert names["exercises"] == [load_exercise(number).name for number in EXERCISES]
 
 
 def test_a_notebook_is_valid_and_stores_no_widget_state_error_or_machine_path(notebook):

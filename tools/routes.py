@@ -8,13 +8,15 @@ from pathlib import Path
 import nbformat
 
 ROOT = Path(__file__).resolve().parent.parent
-ROUTES = {"90 minutes": (0, 3, 7), "a day": (0, 1, 3, 4, 5, 7, 8, 10), "everything": tuple(range(13))}
 TAG = "route"  # of the cell that this file writes
 
 
 def chapters() -> dict[int, Path]:
     """Number -> notebook, of all chapters that are there."""
     return {int(path.name[:2]): path for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))}
+
+
+ROUTES = {"90 minutes": (0, 3, 7), "a day": (0, 1, 3, 4, 5, 7, 8, 10), "everything": tuple(chapters())}
 
 
 def question(path: Path) -> str:
