@@ -24,9 +24,9 @@ def test_there_are_enough_wrong_and_right_answers():
     assert {file.parent.name for file in FILES} == set(EXERCISES)
     for folder in {file.parent for file in FILES}:
         assert len(list(folder.rglob("wrong_*.py"))) >= 20
-        losing = set().union(*(loses(file) for file in folder.glob("wrong_*.py")))
+        losing = set().union(*(loses(file) for file in folder.rglob("wrong_*.py")))
         assert losing == {part.name for part in load_exercise(folder.name).parts}
-        assert len(list(folder.glob("right_*.py"))) >= 2
+        assert len(list(folder.rglob("right_*.py"))) >= 2
 
 
 @pytest.mark.parametrize("number", EXERCISES)
