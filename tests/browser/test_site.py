@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -72,8 +73,7 @@ def test_the_other_pages_open_and_their_links_lead_somewhere(name, site, page, a
         assert link.startswith(("http", "#")) or (site / link.partition("#")[0]).exists(), link
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("chapter", CHAPTERS)
+@pytest.mark.parametrize("chapter, theme", list(zip(CHAPTERS, cycle(["light", "dark"]))))  # sizes do not depend on it
 def test_on_a_phone_a_chapter_can_be_read_and_its_labs_reached(chapter, theme, site, browser, artifacts):
     context = browser.new_context(offline=True, viewport={"width": 390, "height": 844}, color_scheme=theme)
     page = context.new_page()
