@@ -1,7 +1,6 @@
 """Every exercise: no attack earns a point in it, and no odd notebook costs one."""
 
 import importlib
-import math
 from dataclasses import replace
 
 import nbformat
@@ -116,13 +115,12 @@ def test_no_attack_earns_a_point(number, submission, quick):
     shipped = {}
     submission(change=lambda nb: shipped.update(
         (part.name, learner_cell(nb, part.name).source) for part in exercise.parts), as_shipped=True, number=number)
-    for run in range(math.ceil(len(attacks) / len(exercise.parts))):  # several attacks in each, on its several parts
-        answers = {}
-        for i, part in enumerate(exercise.parts):
-            attack = attacks[(run * len(exercise.parts) + i) % len(attacks)]
-            answers[part.name] = f"# part {part.name}\n{attack(part, shipped[part.name])}"
-        result = grade(submission(answers, change=save_what_a_check_prints(exercise), number=number))
-        assert result.earned == 0, result.checks
+    answers = {}
+    for i, part in enumerate(exercise.parts):  # others in each exercise: every attack meets half of them or more
+        attack = attacks[(int(number) * 5 + i) % len(attacks)]
+        answers[part.name] = f"# part {part.name}\n{attack(part, shipped[part.name])}"
+    result = grade(submission(answers, change=save_what_a_check_prints(exercise), number=number))
+    assert result.earned == 0, result.checks
 
 
 def lose_split_and_duplicate(nb):
