@@ -24,15 +24,27 @@ def pytest_runtest_setup(item):
         pytest.skip(NO_CHROMIUM)
 
 
+def none_skipped_in_ci(report, reason: str):
+    """In CI what was skipped, or was expected to fail, is a failure, unless its reason begins with "this system" or
+    "this machine": what the operating system or the hardware lacks, no install step can bring; everything else, one has
+    forgotten."""
+    if in_ci() and report.skipped and not reason.startswith(NO_INSTALL_BRINGS_IT):
+        report.outcome, report.longrepr = "failed", f"skipped, though CI=true: {reason}"
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """In CI a skipped test is a failure, unless its reason begins with "this system" or "this machine": what the
-    operating system or the hardware lacks, no install step can bring; everything else, one has forgotten."""
     report = (yield).get_result()
-    if in_ci() and report.skipped and not hasattr(report, "wasxfail"):
-        reason = str(call.excinfo.value) if call.excinfo else str(report.longrepr)
-        if not reason.startswith(NO_INSTALL_BRINGS_IT):
-            report.outcome, report.longrepr = "failed", f"skipped, though CI=true: {reason}"
+    none_skipped_in_ci(report, str(call.excinfo.value) if call.excinfo else str(report.longrepr))
+    if report.failed and hasattr(report, "wasxfail"):
+        del report.wasxfail  # or pytest would still count it as expected
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector):
+    """A whole file can be skipped, too."""
+    report = (yield).get_result()
+    none_skipped_in_ci(report, str(report.longrepr[-1]).removeprefix("Skipped: ") if report.skipped else "")
 
 
 def pytest_terminal_summary(terminalreporter):
