@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pagedlab.bench.browser import BROWSER_ARGS
 from pagedlab.doctor import find_chromium
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,6 +66,17 @@ def root() -> Path:
 def chromium() -> str:
     """Path of the browser, for tests marked `browser`."""
     return find_chromium()
+
+
+@pytest.fixture(scope="session")
+def browser(chromium):
+    """A running browser. One for all that is tested in this process: Playwright's synchronous side runs once a process."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=BROWSER_ARGS)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pagedlab.bench.browser import BROWSER_ARGS, Jupyter, LabPage
+from pagedlab.bench.browser import Jupyter, LabPage
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests here share what test_memory_map.py has
 
@@ -21,16 +21,6 @@ def jupyter(chromium, tmp_path_factory):
     yield server
     server.stop()
     shutil.rmtree(server.root, ignore_errors=True)
-
-
-@pytest.fixture(scope="session")
-def browser(chromium):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=BROWSER_ARGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
