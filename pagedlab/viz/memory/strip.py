@@ -10,12 +10,11 @@ from pagedlab.viz.kit import labels
 from pagedlab.viz.kit.flow import Flow
 from pagedlab.viz.kit.history import KEPT, History, Run
 from pagedlab.viz.kit.marks import Mark
-from pagedlab.viz.kit.strip import Strip
-from pagedlab.viz.kit.text import measure, width
+from pagedlab.viz.kit.strip import Strip, step_text
+from pagedlab.viz.kit.text import fitted, measure, width
 
 LEFT, RIGHT = 60.0, 936.0
 TOP, BOTTOM = 390.0, 500.0
-KEY_END = 800.0  # beyond it stands which step it is
 LOW = set("acegmnopqrsuvwxyz")  # letters without a part that rises
 MOST_ROWS = 50  # two pixels each
 LETTER = 4.4  # the lowest row that has room for one
@@ -123,9 +122,13 @@ def _key(history: History, caption: float | None) -> list[Mark]:
     names, requests = labels.names(history.state.requests), history.state.requests
     seen = {r for run in runs for r in run.owners}
     gone = [names[r] for r in requests if r in seen and requests[r].status == "finished"]
-    said = f"{', '.join(gone)}: finished earlier"
-    if gone and line.x + measure(said, "s10") < KEY_END:
-        line.text("time.key.gone", said, "s10 soft")
+    # Which step it is stands at the right end; that changes with the cursor, and this does not.
+    num_steps = history.num_steps
+    longest = step_text(num_steps - 1, num_steps, live=True, can_step=True)
+    room = RIGHT - measure(longest, "s12 bold") - 12 - line.x
+    if gone:
+        ways = (f"{', '.join(gone)}: finished earlier", f"finished earlier: {len(gone)}", "")
+        line.text("time.key.gone", fitted(ways, room, "s10"), "s10 soft")
     return [*out, *line]
 
 
