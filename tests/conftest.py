@@ -70,7 +70,7 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def browser(chromium):
-    """A running browser. One for all that is tested in this process: Playwright's synchronous side runs once a process."""
+    """A running browser, one for all that is tested in this process: Playwright's synchronous side runs once in it."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

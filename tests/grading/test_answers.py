@@ -4,12 +4,12 @@ Here through a whole grading, in a process of its own; those in folders ``more``
 """
 
 import pytest
-from submissions import MUTANTS, ROOT, answers_of, loses
+from submissions import MUTANTS, ROOT, answers_of, loses, mutants_in
 
 from pagedlab.grading.grade import grade
 from pagedlab.grading.part import EXERCISES, load_exercise
 
-FILES = sorted(MUTANTS.glob("*/*.py"))
+FILES = mutants_in(MUTANTS, "[01]*/*")
 
 
 @pytest.mark.slow
@@ -23,10 +23,9 @@ def test_an_answer_loses_the_points_it_should_and_no_others(mutant, submission):
 def test_there_are_enough_wrong_and_right_answers():
     assert {file.parent.name for file in FILES} == set(EXERCISES)
     for folder in {file.parent for file in FILES}:
-        assert len(list(folder.rglob("wrong_*.py"))) >= 20
-        losing = set().union(*(loses(file) for file in folder.rglob("wrong_*.py")))
-        assert losing == {part.name for part in load_exercise(folder.name).parts}
-        assert len(list(folder.rglob("right_*.py"))) >= 2
+        wrong, right = (mutants_in(folder, f"**/{kind}_*") for kind in ("wrong", "right"))
+        assert len(wrong) >= 20 and len(right) >= 2
+        assert set().union(*map(loses, wrong)) == {part.name for part in load_exercise(folder.name).parts}
 
 
 @pytest.mark.parametrize("number", EXERCISES)

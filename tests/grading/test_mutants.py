@@ -11,7 +11,7 @@ from mutants.cells import needed, solved
 from mutants.decide import Answers, each_in_a_fork, questions, verdict
 from mutants.listed import change, equivalents
 from mutants.operators import mutants
-from submissions import MUTANTS, ROOT, answers_of, loses
+from submissions import MUTANTS, ROOT, answers_of, loses, mutants_in
 
 from pagedlab.grading.part import EXERCISES, Verdict, load_exercise, load_part
 
@@ -44,7 +44,7 @@ def one_thread():
 def test_a_wrong_answer_is_blamed_for_what_is_wrong_by_the_cases_of_every_draw(number, one_thread):
     parts = [part.name for part in load_exercise(number).parts]
     always = {name: questions(load_part(name), solved(name).seed, 2)[0] for name in parts}
-    files = [file for file in sorted((MUTANTS / number).rglob("*.py")) if file.stem.startswith(("wrong_", "right_"))]
+    files = mutants_in(MUTANTS / number, "**/*")
 
     def judged(job, folder):
         file, name = job

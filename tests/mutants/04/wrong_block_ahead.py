@@ -1,8 +1,0 @@
-"""A full last block brings one more block."""
-# loses: 04.1
-# blamed 04.1: each request has just the blocks that it needs
-
-# part 04.1
-def waste(lengths, block_size):
-    blocks = sum(length // block_size + 1 for length in lengths)
-    return blocks, blocks * block_size - sum(lengths), len(lengths) * (block_size - 1)

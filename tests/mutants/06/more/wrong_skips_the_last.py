@@ -1,9 +1,0 @@
-"""The last block is not shared, and so it counts no owner."""
-# loses: 06.2
-# blamed 06.2: each block has one owner more
-
-# part 06.2
-def fork(table):
-    for block in table[:-1]:
-        block.ref_cnt += 1
-    return list(table)
