@@ -49,7 +49,7 @@ def write_marks() -> None:
         notebook = nbformat.read(path, as_version=4)
         cells = [cell for cell in notebook.cells if TAG not in cell.metadata.get("tags", [])]
         last = nbformat.v4.new_markdown_cell(mark(number), metadata={"tags": [TAG]})
-        last["id"] = TAG
+        last["id"] = f"cell-{len(cells)}"  # as run_notebooks.py counts them
         notebook.cells = [*cells, last]
         nbformat.write(notebook, path)
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from functools import lru_cache
 
 from pagedlab.grading.tasks.ex03.story import Puzzle, puzzle_of, story
-
-_one_at_a_time = threading.Lock()  # a class is graded in several threads
+from pagedlab.grading.tasks.small_model import on_one_core
 
 
 @dataclass(frozen=True)
@@ -24,15 +22,8 @@ class Facts:
 @lru_cache(maxsize=64)
 def facts(seed: int) -> Facts:
     """Run the story to its end, on the small random model, and read Z's table from the trace after every step."""
-    import torch
-
-    with _one_at_a_time:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # a model this small is quickest on one core
-        try:
-            return _facts(seed)
-        finally:
-            torch.set_num_threads(threads)
+    with on_one_core():
+        return _facts(seed)
 
 
 def _facts(seed: int) -> Facts:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+from pagedlab.grading.tasks.small_model import on_one_core
 
 if TYPE_CHECKING:
     from pagedlab.attention import KVPool
@@ -18,7 +19,6 @@ TEXT = (
 )
 BLOCK_SIZE, NUM_BLOCKS = 4, 16
 NUM_LAYERS, NUM_KV_HEADS, HEAD_SIZE = 30, 3, 64  # of SmolLM2-135M
-_one_at_a_time = threading.Lock()  # a class is graded in several threads
 
 # find(pool, table, position, layer, k_or_v, head) -> the byte of the pool where these numbers begin
 Find = Callable[[Any, list[int], int, int, int, int], int]
@@ -98,17 +98,10 @@ def smollm2_pool() -> KVPool:
 @lru_cache(maxsize=64)
 def puzzle(seed: int) -> Puzzle:
     """The puzzle of a seed, from the small random model's run. ``print`` it."""
-    import torch
-
     from pagedlab.trace import replay
 
-    with _one_at_a_time:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # a model this small is quickest on one core
-        try:
-            llm = story(seed)
-        finally:
-            torch.set_num_threads(threads)
+    with on_one_core():
+        llm = story(seed)
     state = replay(llm.trace)
     count = {name: state.requests[name].num_computed_tokens for name in "AB"}
 

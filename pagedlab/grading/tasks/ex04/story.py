@@ -6,17 +6,17 @@ Lengths, blocks and the order of events come from the seed and not from the mode
 from __future__ import annotations
 
 import random
-import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from pagedlab.grading.tasks.small_model import on_one_core
 
 TEXT = (
     "A hotel with rooms of one size is never full and empty at once. Whoever comes takes any free room, a large family "
     "takes several, wherever they are, and nobody has to ask whether the rooms lie side by side on the same floor."
 )
 BLOCK_SIZE, NUM_BLOCKS, MAX_NUM_SEQS = 4, 20, 5
-_one_at_a_time = threading.Lock()  # a class is graded in several threads
 
 
 @dataclass(frozen=True)
@@ -90,15 +90,8 @@ def puzzle(seed: int) -> Puzzle:
 
 def small_run(seed: int) -> Any:
     """The story on the small random model."""
-    import torch
-
-    with _one_at_a_time:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # a model this small is quickest on one core
-        try:
-            return story(seed)
-        finally:
-            torch.set_num_threads(threads)
+    with on_one_core():
+        return story(seed)
 
 
 def puzzle_of(llm: Any, seed: int) -> Puzzle:

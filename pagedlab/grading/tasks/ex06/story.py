@@ -6,17 +6,17 @@ Block numbers come from the seed and not from the model, so the small random one
 from __future__ import annotations
 
 import random
-import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from pagedlab.grading.tasks.small_model import on_one_core
 
 TEXT = (
     "Three friends leave the same town by the same road. As long as they walk together one map will do for all. "
     "Where the road divides each needs a copy of the last page, to draw on it what only one of them can see."
 )
 BLOCK_SIZE, NUM_BLOCKS, WIDTH, MAX_TOKENS = 4, 20, 3, 8
-_one_at_a_time = threading.Lock()  # a class is graded in several threads
 
 
 @dataclass(frozen=True)
@@ -67,15 +67,8 @@ def puzzle(seed: int) -> Puzzle:
 
 def small_run(seed: int) -> Any:
     """The story on the small random model."""
-    import torch
-
-    with _one_at_a_time:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # a model this small is quickest on one core
-        try:
-            return story(seed)
-        finally:
-            torch.set_num_threads(threads)
+    with on_one_core():
+        return story(seed)
 
 
 def puzzle_of(llm: Any, seed: int) -> Puzzle:
