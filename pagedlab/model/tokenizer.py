@@ -41,8 +41,8 @@ class Tokenizer:
         self._backend = backend
         self.eos_token_ids: set[int] = set(eos_token_ids)
         self.vocab_size: int = backend.get_vocab_size()
-        self._chat_template = chat_template
-        self._special_tokens = special_tokens or {}
+        self.chat_template = chat_template
+        self.special_tokens = special_tokens or {}
         self._added = {id_: token.content for id_, token in backend.get_added_tokens_decoder().items()}
         self._byte_level = "ByteLevel" in repr(backend.decoder)
 
@@ -75,6 +75,16 @@ class Tokenizer:
             text = token.replace("\u2581", " ")  # SentencePiece's mark for a space
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
+    def to_json(self) -> str:
+        """As a tokenizer.json of Hugging Face's."""
+        return self._backend.to_str()
+
+    def token(self, token_id: int) -> str:
+        """The token as the vocabulary names it. KeyError where it has none of that id."""
+        if (token := self._backend.id_to_token(token_id)) is None:
+            raise KeyError(token_id)
+        return token
+
     def chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
         """Token ids of a conversation, up to where the model's answer begins.
 
@@ -93,11 +103,11 @@ class Tokenizer:
 
     @cached_property
     def _chat(self) -> ChatEncoder:
-        if self._chat_template is None:
+        if self.chat_template is None:
             raise PagedlabError(
                 "this model has no chat template, it only continues text: use encode() with a prompt instead of chat()"
             )
-        return ChatEncoder(self._backend, ChatTemplate(self._chat_template, self._special_tokens))
+        return ChatEncoder(self._backend, ChatTemplate(self.chat_template, self.special_tokens))
 
 
 def _byte_alphabet() -> dict[int, str]:

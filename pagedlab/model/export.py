@@ -1,0 +1,66 @@
+"""A model as a folder in Hugging Face's layout, for other engines to load: the very weights that ours runs with.
+
+What is written is what ``hf_folder.py`` reads: config.json, model.safetensors, tokenizer.json, tokenizer_config.json.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+
+from pagedlab.errors import PagedlabError
+from pagedlab.model.config import LlamaConfig
+from pagedlab.model.llama import LlamaModel
+from pagedlab.model.tokenizer import Tokenizer
+from pagedlab.model.weights import weight_slots
+
+
+def save_hf_folder(model: LlamaModel, tokenizer: Tokenizer, folder: Path) -> None:
+    """Write the model and its tokenizer into ``folder``, which is made where it is not there. PagedlabError where that
+    cannot be written."""
+    eos = sorted(tokenizer.eos_token_ids)
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "eos_token": tokenizer.token(eos[0]),
+        "chat_template": tokenizer.chat_template,
+        "clean_up_tokenization_spaces": False,
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / "config.json", _config(model.config, str(model.dtype).removeprefix("torch."), eos))
+        _write(folder / "generation_config.json", {"eos_token_id": eos})
+        _write(folder / "tokenizer_config.json", settings | tokenizer.special_tokens)
+        (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+        weights = {name: slot.cpu().contiguous() for name, slot in weight_slots(model).items()}
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    except OSError as error:
+        raise PagedlabError(f"{folder} cannot be written: {error.strerror}. Name another folder.") from None
+
+
+def _config(config: LlamaConfig, dtype: str, eos: list[int]) -> dict[str, Any]:
+    return {
+        "architectures": ["Qwen2ForCausalLM" if config.qkv_bias else "LlamaForCausalLM"],
+        "model_type": "qwen2" if config.qkv_bias else "llama",
+        "vocab_size": config.vocab_size,
+        "hidden_size": config.hidden_size,
+        "intermediate_size": config.intermediate_size,
+        "num_hidden_layers": config.num_layers,
+        "num_attention_heads": config.num_query_heads,
+        "num_key_value_heads": config.num_kv_heads,
+        "head_dim": config.head_size,
+        "hidden_act": "silu",
+        "rms_norm_eps": config.rms_norm_eps,
+        "rope_theta": config.rope_theta,
+        "rope_scaling": config.rope_scaling,
+        "max_position_embeddings": config.max_model_len,
+        "tie_word_embeddings": config.tie_word_embeddings,
+        "dtype": dtype,
+        "eos_token_id": eos,
+    }
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
