@@ -40,6 +40,10 @@ class EngineDriver(TraceDriver):
         self.position = self.num_steps
 
     @property
+    def can_edit(self) -> bool:
+        return True
+
+    @property
     def can_step(self) -> bool:
         return super().can_step or self.llm.has_unfinished_requests()
 

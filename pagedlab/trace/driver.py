@@ -17,8 +17,18 @@ class TraceDriver:
     """Moves through a recorded run. ``position`` counts finished steps; 0 is before the first one."""
 
     def __init__(self, trace: Trace) -> None:
-        self.trace = trace
+        self._trace = trace
         self._position = 0
+
+    @property
+    def trace(self) -> Trace:
+        """The run, as far as it is known."""
+        return self._trace
+
+    @property
+    def can_edit(self) -> bool:
+        """Is there an engine behind it that can be changed by hand, and run again from an earlier step?"""
+        return False
 
     @property
     def position(self) -> int:

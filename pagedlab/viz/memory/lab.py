@@ -186,7 +186,7 @@ class MemoryMap(DriverLab):
 
     def panes(self) -> dict[str, str]:
         found = {"code": "Code", "follow": "Follow a block", "find": "Find a token"}
-        if self.live:
+        if self.live and self.driver.can_edit:
             found["grab"] = "Grab the arrow"
             if self._history.state.era == "paper":
                 found["cow"] = "Copy-on-write"

@@ -1,0 +1,118 @@
+"""A vLLM in this process under a lab's cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pagedlab.errors import PagedlabError
+from pagedlab.trace import Recorder, Trace, TraceDriver
+from pagedlab.trace.events import RequestArrived
+from pagedlab.watch.header import header
+from pagedlab.watch.hooks import Hooks, Note
+from pagedlab.watch.tell import Teller, texts
+
+HOW = (
+    'Set os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0" before vllm is imported, and make a vllm.LLM(...) anew. '
+    "(A server is watched from within: vllm serve ... --scheduler-cls pagedlab.watch.WatchedScheduler.)"
+)
+
+
+def of(llm: Any) -> WatchDriver:
+    """A driver for the labs over this ``vllm.LLM``, whose engine runs in this process: ``memory_map(of(llm))`` steps
+    vLLM's own engine. PagedlabError for anything else, for an engine that is busy already, and for one that has what
+    our events have no words for."""
+    try:
+        engine = llm.llm_engine
+        core = engine.engine_core.engine_core
+        scheduler = core.scheduler
+    except AttributeError:
+        what = "an engine in another process" if hasattr(llm, "llm_engine") else f"a {type(llm).__name__}"
+        raise PagedlabError(f"pagedlab.watch.of takes a vllm.LLM in this process, not {what}. {HOW}") from None
+    if not hasattr(scheduler, "pagedlab_watch"):
+        if engine.has_unfinished_requests() or core.batch_queue:
+            raise PagedlabError("This vLLM is busy: watch it before its first request, or once it has none left.")
+        scheduler.pagedlab_watch = Watch(scheduler, llm.get_tokenizer().decode)
+    return WatchDriver(llm, scheduler.pagedlab_watch)
+
+
+class Watch:
+    """What a scheduler does, as a trace. ``decode``: a tokenizer's, from a list of token ids to text."""
+
+    def __init__(self, scheduler: Any, decode: Callable[[list[int]], str]) -> None:
+        self.recorder = Recorder(header(scheduler))
+        self._notes: list[Note] = []
+        self._hooks = Hooks(scheduler, self._notes.extend)
+        ahead = bool(scheduler.vllm_config.scheduler_config.async_scheduling)
+        self._teller = Teller(self.recorder, self._hooks.block_size, texts(decode), ahead, self._hooks.sources)
+
+    @property
+    def trace(self) -> Trace:
+        """With all that has happened by now. (To tell it is left until somebody asks: vLLM does not wait for that.)"""
+        notes = list(self._notes)
+        del self._notes[: len(notes)]
+        self._teller.tell(notes)
+        return self.recorder.trace
+
+    def close(self) -> None:
+        """Watch no more: vLLM's objects are as they were."""
+        self._hooks.close()
+
+
+class WatchDriver(TraceDriver):
+    """A cursor over a live vLLM. In the past it only moves; at the end a step is vLLM's own, ``LLMEngine.step()``.
+
+    What vLLM does otherwise (a cell calls ``llm.generate``, say) is in the trace too. A vLLM that is watched cannot be
+    edited by hand, nor branched.
+    """
+
+    def __init__(self, llm: Any, watch: Watch) -> None:
+        super().__init__(watch.recorder.trace)
+        self.llm, self.watch = llm, watch
+        self._num_added = 0
+        self.position = self.num_steps
+
+    @property
+    def trace(self) -> Trace:
+        return self.watch.trace
+
+    @property
+    def can_step(self) -> bool:
+        return super().can_step or self.has_unfinished_requests()
+
+    def has_unfinished_requests(self) -> bool:
+        """Is anything to be done, or under way?"""
+        engine = self.llm.llm_engine
+        return engine.has_unfinished_requests() or bool(engine.engine_core.engine_core.batch_queue)
+
+    def step(self) -> bool:
+        if not super().can_step:
+            before = self.num_steps
+            while self.num_steps == before and self.has_unfinished_requests():  # a call may only bring what is done
+                self.llm.llm_engine.step()
+        return super().step()
+
+    def add_request(
+        self, prompt: str | Sequence[int], params: Any = None, *, request_id: str | None = None, **settings: Any
+    ) -> str:
+        """Queue a prompt (text or token ids) in vLLM. Returns the name that the request has in the trace.
+
+        ``params``: vLLM's SamplingParams; or their ``settings``, where temperature is 0 unless it is given.
+        """
+        from vllm import SamplingParams
+
+        engine = self.llm.llm_engine
+        params = params or SamplingParams(**{"temperature": 0.0, "max_tokens": 16} | settings)
+        self._num_added += 1
+        given = prompt if isinstance(prompt, str) else {"prompt_token_ids": list(prompt)}
+        engine.add_request(request_id or letters(self._num_added), given, params)
+        return next(e.request_id for e in reversed(self.trace.events) if isinstance(e, RequestArrived))
+
+
+def letters(number: int) -> str:
+    """1 is A, 26 is Z, 27 is AA."""
+    name = ""
+    while number:
+        number, letter = divmod(number - 1, 26)
+        name = chr(ord("A") + letter) + name
+    return name
