@@ -52,16 +52,16 @@ def test_the_lab_steps_through_the_pools_own_order(pool_class):
             assert queue == sorted(queue, key=lambda b: pool.worth(pool.blocks[b])), "least often found first"
             queues.append(queue)
     lab = prefix_hits(llm, "You are a cook. Why?").lab
-    told = 0
+    reordered = 0
     for step, queue in enumerate(queues, start=1):
         lab.seek(step)
         assert lab.state.free == queue
         marks = picture(lab.marks())
         shown = sorted((m.place[0], m.text) for m in marks.values() if re.fullmatch(r"queue\.\d+\.n", m.id))
         assert [text.strip("#◆") for _, text in shown] == [str(b) for b in queue[:11]]
-        told += "in an order of its own" in marks["story"].tip
+        reordered += "in an order of its own" in marks["story"].tip
         assert ("own order" in marks["queue.what"].text) == lab.state.has_own_order
-    assert told == len({e_step for e_step, e in steps(llm.trace) if e.kind == "free_queue_reordered"}) > 4
+    assert reordered == len({e_step for e_step, e in steps(llm.trace) if e.kind == "free_queue_reordered"}) > 4
     assert replay(llm.trace).counts["block_evicted"] > 10
     assert first_broken(llm.trace) is None
 

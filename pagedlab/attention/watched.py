@@ -127,7 +127,7 @@ def _interpreted(
 ) -> tuple[torch.Tensor, list[ev.KernelSpan]]:
     used = sorted(set(block_ids))
     with tempfile.TemporaryDirectory() as folder:
-        asked, answer = Path(folder, "asked.pt"), Path(folder, "answer.pt")
+        question, answer = Path(folder, "asked.pt"), Path(folder, "answer.pt")
         torch.save(
             {
                 "query": query.clone(),
@@ -139,10 +139,10 @@ def _interpreted(
                 "context": context,
                 "scale": scale,
             },
-            asked,
+            question,
         )
         done = subprocess.run(
-            [sys.executable, "-m", "pagedlab.attention.watched", str(asked), str(answer)],
+            [sys.executable, "-m", "pagedlab.attention.watched", str(question), str(answer)],
             env=os.environ | {"TRITON_INTERPRET": "1"},
             capture_output=True,
             text=True,
@@ -154,9 +154,9 @@ def _interpreted(
     return result["output"], [ev.from_dict(span) for span in result["spans"]]
 
 
-def _answer(asked: str, answer: str) -> None:
+def _answer(question: str, answer: str) -> None:
     """The other process: the same blocks under the same numbers, then the kernel."""
-    a = torch.load(asked)
+    a = torch.load(question)
     layer = KVPool(1, a["num_blocks"], *a["key"].shape[1:], a["key"].dtype).layer(0)  # lazily zero
     layer.key[a["used"]], layer.value[a["used"]] = a["key"], a["value"]
     output, spans = _run(a["query"], layer, a["block_ids"], a["context"], a["scale"])

@@ -84,7 +84,7 @@ class CardPlan:
     budget: PoolBudget
     held: Held
     outcome: str
-    said: str
+    summary: str
     block_size: int
     knobs: dict[str, Any] = field(default_factory=dict)
 
@@ -147,20 +147,20 @@ def plan_card(
     free = max(0, total - int((held.context + held.others) * GIB))
     if allowed > free:
         outcome = "out of memory"
-        said = (
+        summary = (
             f"Out of memory: {gpu_memory_utilization:g} of {gib(total)} is {gib(allowed)}, and {gib(free)} are free at "
             "the start. The engine does not come up."
         )
     elif num_blocks < 2:
         outcome = "no room"
         needed = shape.num_bytes + activations + other
-        said = (
+        summary = (
             f"No room for a pool: {gpu_memory_utilization:g} of {gib(total)} is {gib(allowed)}, and weights, "
             f"activations and the rest take {gib(needed)}."
         )
     else:
-        outcome, said = "fits", f"{gib(budget.pool)} for the pool: {num_blocks:,} blocks of {block_size} tokens."
-    return CardPlan(card, model, budget, held, outcome, said, block_size, knobs)
+        outcome, summary = "fits", f"{gib(budget.pool)} for the pool: {num_blocks:,} blocks of {block_size} tokens."
+    return CardPlan(card, model, budget, held, outcome, summary, block_size, knobs)
 
 
 def gib(num_bytes: float) -> str:

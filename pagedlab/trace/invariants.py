@@ -37,7 +37,7 @@ class Broken(NamedTuple):
     """A rule that does not hold: about which block or request (None: no single one), and one sentence."""
 
     rule: str
-    said: str
+    sentence: str
     block_id: int | None = None
     request_id: str | None = None
 
@@ -62,12 +62,12 @@ class Finding:
         return tuple(dict.fromkeys(found))
 
     def __str__(self) -> str:
-        return f"step {self.step}: {self.broken[0].said}"
+        return f"step {self.step}: {self.broken[0].sentence}"
 
 
 def broken(state: MemoryState) -> list[str]:
     """One sentence for each rule of a moment that does not hold; empty where all is well. The moment: between steps."""
-    return [b.said for b in [*bookkeeping(state), *misreads(state)]]
+    return [b.sentence for b in [*bookkeeping(state), *misreads(state)]]
 
 
 def first_broken(trace: Trace) -> Finding | None:
@@ -76,15 +76,15 @@ def first_broken(trace: Trace) -> Finding | None:
     if state.era == "contiguous":
         return None
     for i, event in enumerate(trace.events):
-        said = breaks(state, event)
+        found = breaks(state, event)
         try:
             state.apply(event)
         except ValueError as error:
-            said.append(Broken("history", f"The {event.kind} event cannot follow on those before it: {error}"))
+            found.append(Broken("history", f"The {event.kind} event cannot follow on those before it: {error}"))
         else:
-            said += _after(state, event)
-        if said:
-            return Finding(i, state.step, tuple(said))
+            found += _after(state, event)
+        if found:
+            return Finding(i, state.step, tuple(found))
     return None
 
 
@@ -106,33 +106,33 @@ def bookkeeping(state: MemoryState) -> list[Broken]:
     """Reference counts, free queue and tables against each other."""
     if state.era == "contiguous":
         return []
-    said = []
+    found = []
     held = Counter(block_id for table in state.tables.values() for block_id in table)
     free = set(state.free)
     for block in range(state.num_blocks):
         owners, count = state.owners(block) if held[block] else [], state.ref_cnt[block]
         if block == 0 and state.has_null_block:
             if owners:
-                said.append(Broken("null block", f"#0 is the null block, and {_and(owners)} reads it.", 0))
+                found.append(Broken("null block", f"#0 is the null block, and {_and(owners)} reads it.", 0))
             continue
         if count != held[block]:
             sentence = f"#{block} has ref_cnt {count}, but {held[block]} table entries point at it."
-            said.append(Broken("owners", sentence, block))
+            found.append(Broken("owners", sentence, block))
         if block in free and owners:
             sentence = f"#{block} is free, and {_and(owners)} still reads it: it will be handed out again."
-            said.append(Broken("free", sentence, block, owners[0]))
+            found.append(Broken("free", sentence, block, owners[0]))
         if block not in free and not owners and not count:
-            said.append(Broken("lost", f"#{block} is neither free nor in a table: it is lost.", block))
+            found.append(Broken("lost", f"#{block} is neither free nor in a table: it is lost.", block))
     for request_id, table in state.tables.items():
         for block, times in Counter(table).items():
             if times > 1:
-                said.append(Broken("once", f"{request_id}'s table has #{block} {times} times.", block, request_id))
-    return said
+                found.append(Broken("once", f"{request_id}'s table has #{block} {times} times.", block, request_id))
+    return found
 
 
 def misreads(state: MemoryState) -> list[Broken]:
     """Blocks in which a request finds something else than the tokens it has."""
-    said, size = [], state.block_size
+    found, size = [], state.block_size
     for request_id, table in state.tables.items():
         request = state.requests[request_id]
         for logical, block in enumerate(table):
@@ -148,33 +148,33 @@ def misreads(state: MemoryState) -> list[Broken]:
                     f"{request_id} reads {tokens} in #{block} (its logical block {logical}) that are not its own: "
                     f"{_and(sorted(writers))} wrote there."
                 )
-                said.append(Broken("own tokens", sentence, block, request_id))
-    return said
+                found.append(Broken("own tokens", sentence, block, request_id))
+    return found
 
 
 def idle(state: MemoryState) -> list[Broken]:
     """Requests that hold blocks though they do not run. The moment: between steps."""
-    said = []
+    found = []
     for request_id, table in state.tables.items():
         status = state.requests[request_id].status
         if status != "running" and table:
             what = "over" if status == "finished" else status
             sentence = f"{request_id} is {what}, and holds {', '.join(f'#{b}' for b in table)}."
-            said += [Broken("idle", sentence, block, request_id) for block in dict.fromkeys(table)]
-    return said
+            found += [Broken("idle", sentence, block, request_id) for block in dict.fromkeys(table)]
+    return found
 
 
 def names(state: MemoryState) -> list[Broken]:
     """Blocks that can be found by a name, and do not hold what it says. The moment: between steps."""
-    said = []
+    misnamed = []
     for block, block_hash in state.cached.items():
         tokens = state.prefixes[block_hash].token_ids
         found = [slot and slot.token_id for slot in state.slots[block]]
         if tuple(found) != tokens:
             empty = found.count(None)
             why = f"{empty} of its {len(found)} slots are empty" if empty else "it holds other tokens"
-            said.append(Broken("names", f"#{block} has a name and can be found by it, but {why}.", block))
-    return said
+            misnamed.append(Broken("names", f"#{block} has a name and can be found by it, but {why}.", block))
+    return misnamed
 
 
 # ------------------------------------------------------------------------------------------------------- of an event
@@ -202,32 +202,32 @@ def _after(state: MemoryState, event: ev.Event) -> list[Broken]:
 
 
 def _write(state: MemoryState, event: ev.SlotWritten) -> list[Broken]:
-    said, who, at = [], event.request_id, f"#{event.block_id}, offset {event.offset}"
+    found, who, at = [], event.request_id, f"#{event.block_id}, offset {event.offset}"
     logical, offset = divmod(event.position, state.block_size)
     table = state.tables.get(who, [])
     if logical >= len(table) or (table[logical], offset) != (event.block_id, event.offset):
         right = f"#{table[logical]}, offset {offset}" if logical < len(table) else "no block for it"
         sentence = f"{who} writes its token {event.position} to {at}; its table says {right}."
-        said.append(Broken("place", sentence, event.block_id, who))
+        found.append(Broken("place", sentence, event.block_id, who))
     there = state.slots[event.block_id][event.offset]
     if there is not None:
         theirs = f"{there.request_id}'s token {there.position}"
         sentence = f"{who} writes its token {event.position} to {at}, where {theirs} is."
-        said.append(Broken("written once", sentence, event.block_id, who))
-    return said
+        found.append(Broken("written once", sentence, event.block_id, who))
+    return found
 
 
 def _lookup(state: MemoryState, event: ev.PrefixLookedUp) -> list[Broken]:
-    said, who, size = [], event.request_id, state.block_size
+    found, who, size = [], event.request_id, state.block_size
     tokens = state.requests[who].token_ids
     for i, block in enumerate(event.block_ids):
         block_hash = state.cached.get(block)
         if block_hash is None:
-            said.append(Broken("found", f"{who} finds #{block}, which has no name any more.", block, who))
+            found.append(Broken("found", f"{who} finds #{block}, which has no name any more.", block, who))
         elif state.prefixes[block_hash].token_ids != tuple(tokens[i * size : (i + 1) * size]):
             sentence = f"{who} finds #{block} for its logical block {i}, but it is named after other tokens."
-            said.append(Broken("found", sentence, block, who))
-    return said
+            found.append(Broken("found", sentence, block, who))
+    return found
 
 
 def _unreachable(state: MemoryState, event: ev.BlockEvicted) -> list[Broken]:

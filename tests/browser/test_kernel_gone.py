@@ -81,8 +81,8 @@ def test_a_stored_notebook_shows_its_picture_and_says_to_run_the_cell_again(jupy
     box = picture.bounding_box()
     assert box["width"] > 600 and box["height"] > 300
     assert picture.evaluate("e => e.complete && e.naturalWidth") == 960
-    said = page.locator(".jp-OutputArea-output").inner_text()
-    assert "Run the cell again" in said and "model not found" not in said
+    text = page.locator(".jp-OutputArea-output").inner_text()
+    assert "Run the cell again" in text and "model not found" not in text
     page.screenshot(path=artifacts / f"stored-{theme}.png")
     # ipywidgets writes it to the console, for which we cannot help.
     lab_page.errors[:] = [error for error in lab_page.errors if "widget model not found" not in error]

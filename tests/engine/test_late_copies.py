@@ -20,13 +20,13 @@ class Stream:
 
     def __init__(self) -> None:
         self.queue: deque[Callable[[], object]] = deque()
-        self.done = self.asked = 0
+        self.done = self.wanted = 0
 
     def later(self, work: Callable[[], object]) -> int:
         """Put ``work`` at the end. Returns a mark to wait for."""
         self.queue.append(work)
-        self.asked += 1
-        return self.asked
+        self.wanted += 1
+        return self.wanted
 
     def wait(self, mark: int | None = None) -> None:
         while self.queue and (mark is None or self.done < mark):
@@ -45,7 +45,7 @@ class LateCopies:
             self.stream.wait(self.last)
 
     def __exit__(self, *_: object) -> None:
-        self.last = self.stream.asked
+        self.last = self.stream.wanted
 
     def host(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         return torch.zeros(shape, dtype=dtype)
@@ -118,21 +118,21 @@ def test_an_error_while_the_buffers_are_filled_leaves_the_copies_that_were_start
 
 def test_the_copies_of_a_gpu_are_awaited_and_marked_as_over_on_the_devices_own_stream(monkeypatch):
     """The real class, in the order in which it uses the event; that the event holds is CUDA's own promise."""
-    said: list[object] = []
+    calls: list[object] = []
 
     class Event:
         def synchronize(self):
-            said.append("wait")
+            calls.append("wait")
 
         def record(self, stream):
-            said.append(("over", stream))
+            calls.append(("over", stream))
 
     monkeypatch.setattr(torch.cuda, "Event", Event)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"stream of {device}")
     with pytest.raises(RuntimeError), GPUCopies(torch.device("cuda:1")):
-        said.append("fill")
+        calls.append("fill")
         raise RuntimeError
-    assert said == ["wait", "fill", ("over", "stream of cuda:1")]
+    assert calls == ["wait", "fill", ("over", "stream of cuda:1")]
 
 
 def test_on_a_cpu_nothing_is_copied_and_nobody_waits(tiny):

@@ -244,9 +244,9 @@ def ends_at_a(tiny):
     ("45", "A123"), ("A", ""), (["9", "34", "1"], "A"), (["5A", "4"], "A123"), ("A6", "A12345"), ("~", "A12345A6789é"),
 ])  # fmt: skip
 def test_an_ignored_end_of_text_takes_nothing_from_what_comes_before_a_stop_string(tiny, ends_at_a, stop, text):
-    said = [*"A12345A6789é".encode()]
-    assert text_of(tiny, said, stop=stop) == (text, None if stop == "~" else "stop")
-    assert text_of(tiny, said[:-1]) == ("A12345A6789\ufffd", None)
+    tokens = [*"A12345A6789é".encode()]
+    assert text_of(tiny, tokens, stop=stop) == (text, None if stop == "~" else "stop")
+    assert text_of(tiny, tokens[:-1]) == ("A12345A6789\ufffd", None)
 
 
 def test_whatever_token_ends_the_text_if_it_is_ignored_the_answer_is_the_same(tiny):
@@ -271,15 +271,15 @@ def test_an_end_of_text_that_counts_is_none_of_the_text(tiny, ends_at_a):
 
 
 def test_special_tokens_never_show_and_stop_strings_reach_across_them(tiny):
-    said = [*b"12", 256, *b"345"]
-    assert text_of(tiny, said) == ("12345", None)
-    assert text_of(tiny, said, stop="23") == ("1", "stop")
+    tokens = [*b"12", 256, *b"345"]
+    assert text_of(tiny, tokens) == ("12345", None)
+    assert text_of(tiny, tokens, stop="23") == ("1", "stop")
 
 
 def test_half_a_character_is_not_taken_for_a_stop_string(tiny):
-    said = [*"aéb".encode(), 0xC3, *b"cd"]
-    assert text_of(tiny, said, stop="é") == ("a", "stop")
-    assert text_of(tiny, said, stop="\ufffd") == ("aéb", "stop")  # once it is certain that it stays half a one
+    tokens = [*"aéb".encode(), 0xC3, *b"cd"]
+    assert text_of(tiny, tokens, stop="é") == ("a", "stop")
+    assert text_of(tiny, tokens, stop="\ufffd") == ("aéb", "stop")  # once it is certain that it stays half a one
 
 
 def test_a_request_stops_at_the_context_limit(tiny):

@@ -160,8 +160,8 @@ def test_a_full_cpu_pool_falls_back_to_recomputation_and_says_so(tiny):
     with pytest.warns(RuntimeWarning, match="recomputed instead of swapped: the CPU pool has only 2 free blocks"):
         outputs = llm.generate(PROMPTS, SAMPLING)
     assert tokens_of(outputs) == tokens_of(paper(tiny).generate(PROMPTS, SAMPLING))
-    told = [e for e in llm.trace.events if e.kind == "request_preempted"]
-    assert {e.how for e in told} == {"recompute"} and all("2 free blocks" in e.reason for e in told)
+    preemptions = [e for e in llm.trace.events if e.kind == "request_preempted"]
+    assert {e.how for e in preemptions} == {"recompute"} and all("2 free blocks" in e.reason for e in preemptions)
 
 
 def test_a_swapped_request_can_be_aborted_and_leaves_nothing_behind(tiny):
@@ -493,8 +493,8 @@ def test_without_copy_on_write_the_last_writer_overwrites_the_others_and_undo_re
     theirs = honest.llm.kv_pool.data[:, :, honest.state().tables["A/3"][-1], 1]
     torch.testing.assert_close(llm.kv_pool.data[:, :, state.tables["A/0"][-1], 1], theirs)
     assert state.slots[state.tables["A/0"][-1]][1].request_id == "A/3"
-    said = " ".join(broken(state))
-    assert "A/0 reads 1 token" in said and "A/3 wrote there" in said
+    sentences = " ".join(broken(state))
+    assert "A/0 reads 1 token" in sentences and "A/3 wrote there" in sentences
     driver.undo()
     for _ in range(6):
         driver.step(), honest.step()

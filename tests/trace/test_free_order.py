@@ -271,6 +271,6 @@ def test_an_order_of_its_own_hides_no_fault(monkeypatch, pool, rule, few):
 def test_the_story_says_that_the_pool_has_its_own_order():
     state = SimpleNamespace(requests={}, era="v1")
     one = ev.FreeQueueReordered(block_ids=(5,), places=(2,))
-    said = "The pool hands out its free blocks in an order of its own: it"
-    assert in_brief([one], state) == f"{said} put #5 in the 3rd place."
-    assert in_brief([one, ev.FreeQueueReordered(block_ids=(7, 5), places=(0, 1))], state) == f"{said} moved #5 and #7."
+    start = "The pool hands out its free blocks in an order of its own: it"
+    assert in_brief([one], state) == f"{start} put #5 in the 3rd place."
+    assert in_brief([one, ev.FreeQueueReordered(block_ids=(7, 5), places=(0, 1))], state) == f"{start} moved #5 and #7."

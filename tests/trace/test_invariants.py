@@ -44,9 +44,9 @@ def test_an_edit_is_found_out():
     table = list(llm.tables["A"].block_ids)
     llm.remap("A", 0, llm.tables["B"].block_ids[0])
     state = next(states_of(llm))
-    said = " ".join(broken(state))
-    assert f"#{table[0]} has ref_cnt 1, but 0 table entries" in said
-    assert "A reads 4 tokens" in said and "B wrote there" in said
+    sentences = " ".join(broken(state))
+    assert f"#{table[0]} has ref_cnt 1, but 0 table entries" in sentences
+    assert "A reads 4 tokens" in sentences and "B wrote there" in sentences
     llm.remap("A", 0, 0)
     state = MemoryState.of(llm.trace.header["config"])
     for event in llm.trace.events:

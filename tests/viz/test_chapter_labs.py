@@ -31,13 +31,13 @@ def check(part, where, pictures):
     assert not any(text.endswith("…") for text in words.values()), (where, part.position, words)
 
 
-def step_through(lab, said, pictures):
+def step_through(lab, where, pictures):
     for part in parts(lab):
         part.move(0)
         while True:
             for selected in part.selections() if part is lab else [part.selected]:
                 part.choose(selected)
-                check(part, said, pictures)
+                check(part, where, pictures)
             if not part.can_step:
                 break
             part.move(part.position + 1)
@@ -50,8 +50,8 @@ def test_no_sentence_of_a_chapters_lab_is_cut_or_overlaps(chapter, monkeypatch, 
     labs = list(labs_of(chapter))  # all of them first: stepping one changes the engine that the next cell reads
     assert labs
     pictures = Pictures()
-    for said, lab in labs:
-        step_through(lab, f"{chapter}: {said}", pictures)
+    for place, lab in labs:
+        step_through(lab, f"{chapter}: {place}", pictures)
     if chromium:  # what is cut can be told without one
         assert not pictures.faults(request.getfixturevalue("ruler"))
 

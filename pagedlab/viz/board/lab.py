@@ -83,10 +83,10 @@ class KnobBoard(Lab):
 
     def view(self) -> View:
         run = self.run
-        told = "" if run is None else f"Run {run.number} on {run.plan.card} with {layout.settings(run)}. "
+        label = "" if run is None else f"Run {run.number} on {run.plan.card} with {layout.settings(run)}. "
         marks = layout.marks(run, self.made_by, self.num_requests)
         words = {"next": "Next run", "verdict": "", "over": "No later run"}
-        return View(marks, f"Knobs. {told}{layout.verdict(run)}", words)
+        return View(marks, f"Knobs. {label}{layout.verdict(run)}", words)
 
     def strip(self) -> Strip:
         left, (top, bottom) = layout.TABLE_LEFT, layout.STRIP
@@ -97,7 +97,7 @@ class KnobBoard(Lab):
         lines = [self.title()]
         for run in self.runs:
             figures = [f"{name} {layout.value(m, run.measured[m])}" for m, (name, _) in MEASURES.items() if run.ran]
-            lines.append(f"run {run.number}: {layout.settings(run)}: {', '.join(figures) or run.said}")
+            lines.append(f"run {run.number}: {layout.settings(run)}: {', '.join(figures) or run.summary}")
         return "\n".join(lines)
 
     def rewind(self) -> None:
@@ -228,10 +228,10 @@ class KnobsLab(LabBox):
         for part in parts:
             drawn.append(part.svg(theme).replace("<svg ", f'<svg y="{y:g}" ', 1))
             y += part.SIZE[1] + 12
-        width, said = layout.SIZE[0], html.escape(self.board.title(), quote=True)
+        width, label = layout.SIZE[0], html.escape(self.board.title(), quote=True)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
-            f'height="{height:g}" role="img" aria-label="{said}">\n' + "\n".join(drawn) + "\n</svg>"
+            f'height="{height:g}" role="img" aria-label="{label}">\n' + "\n".join(drawn) + "\n</svg>"
         )
 
     def save_html(self, path: str | PathLike) -> Path:
@@ -274,7 +274,7 @@ class KnobsLab(LabBox):
         self._button.on_click(lambda _: self._clicked())
         self._bar = ipywidgets.IntProgress(value=0, min=0, max=len(self.load), layout={"width": "200px"})
         self._bar.layout.visibility = "hidden"
-        self._said = ipywidgets.HTML()
+        self._notice = ipywidgets.HTML()
         for control in (self._card, self._model, *self._knobs.values()):
             control.observe(lambda _: self._foretell(), names="value")
         sliders = list(self._knobs.values())
@@ -283,20 +283,20 @@ class KnobsLab(LabBox):
             ipywidgets.HBox([self._card, self._model]),
             ipywidgets.HBox(sliders[:2]),
             ipywidgets.HBox(sliders[2:]),
-            ipywidgets.HBox([self._button, self._bar, self._said]),
+            ipywidgets.HBox([self._button, self._bar, self._notice]),
         ]
 
     def _foretell(self) -> None:
         """What the pool will be, as soon as a knob is turned."""
         plan = self._plan(self._card.value, self._model.value, self.settings)
-        self._said.value = f'<span role="status">{html.escape(plan.said)} (computed)</span>'
+        self._notice.value = f'<span role="status">{html.escape(plan.summary)} (computed)</span>'
 
     def _clicked(self) -> None:
         self._button.disabled = True
         try:
             self.run()
         except PagedlabError as error:
-            self._said.value = f'<span role="alert">{html.escape(str(error))}</span>'
+            self._notice.value = f'<span role="alert">{html.escape(str(error))}</span>'
         finally:
             self._button.disabled = False
 

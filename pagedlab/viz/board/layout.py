@@ -44,15 +44,15 @@ def knob(name: str, value: object) -> str:
 
 def settings(run: KnobRun) -> str:
     """All four knobs, by their full names."""
-    said = [f"{name} {('on' if v else 'off') if isinstance(v, bool) else f'{v:g}'}" for name, v in run.knobs.items()]
-    return " · ".join(said)
+    parts = [f"{name} {('on' if v else 'off') if isinstance(v, bool) else f'{v:g}'}" for name, v in run.knobs.items()]
+    return " · ".join(parts)
 
 
 def changes(run: KnobRun, first: KnobRun) -> list[str]:
     """What is not as in the first run."""
     same_card = (run.plan.card, run.plan.model) == (first.plan.card, first.plan.model)
-    said = [] if same_card else [run.plan.card if run.plan.card != first.plan.card else run.plan.model]
-    return said + [knob(name, run.knobs[name]) for name in KNOBS if run.knobs[name] != first.knobs[name]]
+    changed = [] if same_card else [run.plan.card if run.plan.card != first.plan.card else run.plan.model]
+    return changed + [knob(name, run.knobs[name]) for name in KNOBS if run.knobs[name] != first.knobs[name]]
 
 
 def verdict(run: KnobRun | None) -> str:
@@ -60,7 +60,9 @@ def verdict(run: KnobRun | None) -> str:
     if run is None:
         return "No run yet: set the knobs and run."
     if not run.ran:
-        return run.said.split(":")[0] + "." if run.plan.outcome != "fits" else "The pool is too small for one request."
+        if run.plan.outcome == "fits":
+            return "The pool is too small for one request."
+        return run.summary.split(":")[0] + "."
     m = run.measured
     times = f"{number(int(m['preemptions']))} preemption{'' if m['preemptions'] == 1 else 's'}"
     return f"{m['concurrency']:.1f} requests at once, {times}."
@@ -139,8 +141,8 @@ def _card(run: KnobRun) -> Iterator[Mark]:
         yield Mark("card.edge", (edge - 1, top - 6, 2, height + 12), "top playhead")
         yield Mark("card.edge.t", (edge, top - 9), "text s10 bold end", "the card ends here")
     if plan.outcome == "out of memory":
-        said = fitted(run.said, RIGHT - LEFT, "s11 bold")
-        yield Mark("card.sum", (LEFT, top + height + 32), "text s11 alarm bold", said)
+        sentence = fitted(run.summary, RIGHT - LEFT, "s11 bold")
+        yield Mark("card.sum", (LEFT, top + height + 32), "text s11 alarm bold", sentence)
         return
     allowed = LEFT + (g.others * GIB + b.allowed) * scale
     yield Mark("card.allowed", (allowed - 0.8, top - 4, 1.6, height + 8), "top playhead")
@@ -149,8 +151,8 @@ def _card(run: KnobRun) -> Iterator[Mark]:
     side = "end" if allowed > RIGHT - width(share, 10) else "mid"
     yield Mark("card.share", place, f"text s10 bold {side}", share)
     fits = plan.outcome == "fits"
-    said = fitted(_sums(run), RIGHT - LEFT, f"s11{' bold' if not fits else ''}")
-    yield Mark("card.sum", (LEFT, top + height + 32), "text s11" if fits else "text s11 alarm bold", said)
+    sentence = fitted(_sums(run), RIGHT - LEFT, f"s11{' bold' if not fits else ''}")
+    yield Mark("card.sum", (LEFT, top + height + 32), "text s11" if fits else "text s11 alarm bold", sentence)
 
 
 def _sums(run: KnobRun) -> list[str]:
@@ -158,7 +160,7 @@ def _sums(run: KnobRun) -> list[str]:
     plan = run.plan
     b, g = plan.budget, plan.held
     if plan.outcome != "fits":
-        return [run.said]
+        return [run.summary]
     worked_out = (
         f"{run.knobs['gpu_memory_utilization']:g} × {b.card / GIB:.2f} − {b.weights / GIB:.2f} weights − "
         f"{b.activations / GIB:.2f} activations − {g.context + g.graphs:.2f} context and graphs"
@@ -180,10 +182,10 @@ def _scale(run: KnobRun, num_requests: int) -> Iterator[Mark]:
         return
     what = f"real runs of this engine with 1/{n} of it, on a tiny random model: its text means nothing"
     yield Mark("scale.what", (LEFT + 84, y), "text s11 soft", what)
-    asked = run.knobs["max_num_seqs"]
+    requested = run.knobs["max_num_seqs"]
     parts = [
         f"{c['num_gpu_blocks_override']:,} blocks ({run.plan.budget.num_blocks:,} ÷ {n}), one is the null block",
-        f"at most {c['max_num_seqs']:,} at once ({asked:,} ÷ {n})",
+        f"at most {c['max_num_seqs']:,} at once ({requested:,} ÷ {n})",
         f"{c['max_num_batched_tokens']:,} tokens a step ({MAX_NUM_BATCHED_TOKENS:,} ÷ {n})",
         f"{plural(num_requests, 'request')} ({num_requests * n:,} ÷ {n})",
     ]
@@ -229,9 +231,9 @@ def strip_marks(runs: Sequence[KnobRun]) -> list[Mark]:
         x, room = TABLE_LEFT + column * pitch + 7, pitch - 16
         id = f"run.{run.number}"
         out.append(Mark(id, (x, STRIP[0] + 14), "text s11 bold", f"run {run.number}"))
-        said = changes(run, runs[0]) if column else [run.plan.card]
-        said = said or ["the same"]
-        shown = said[0] if len(said) == 1 else f"{said[0]} +{len(said) - 1}"
+        changed = changes(run, runs[0]) if column else [run.plan.card]
+        changed = changed or ["the same"]
+        shown = changed[0] if len(changed) == 1 else f"{changed[0]} +{len(changed) - 1}"
         out.append(Mark(f"{id}.what", (x, STRIP[0] + 26), "text s9 soft", fitted(shown, room + 4, "s9")))
         for i, kind in enumerate(MEASURES):
             y = ROWS + i * ROW

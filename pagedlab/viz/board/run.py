@@ -57,7 +57,7 @@ def checked_load(load: Any) -> list[tuple[str, int]]:
 @dataclass
 class KnobRun:
     """``plan``: the card's memory under these knobs (``pagedlab.engine.cards.CardPlan``). ``llm`` and ``measured``:
-    None and empty where nothing ran, and ``said`` tells why."""
+    None and empty where nothing ran, and ``summary`` tells why."""
 
     number: int
     plan: Any
@@ -68,7 +68,7 @@ class KnobRun:
     steps: int = 0
     opening: int = 1  # the step to look at first
     why: str = ""  # that one
-    said: str = ""
+    summary: str = ""
     column: int = 1  # its place among the runs that are kept
 
     @property
@@ -99,7 +99,7 @@ def run_knobs(
     from pagedlab.engine import LLM, SamplingParams
 
     load = workload() if load is None else load
-    run = KnobRun(number, plan, fraction, said=plan.said)
+    run = KnobRun(number, plan, fraction, summary=plan.summary)
     if plan.outcome != "fits":
         return run
     knobs = plan.knobs
@@ -118,7 +118,7 @@ def run_knobs(
     except PagedlabError:
         slots = (run.config["num_gpu_blocks_override"] - 1) * knobs["block_size"]
         longest = max(len(base.tokenizer.encode(prompt)) + max_tokens for prompt, max_tokens in load)
-        run.said = (
+        run.summary = (
             f"Too small to serve: 1/{fraction} of the pool holds {slots} tokens, and one request may need {longest}."
         )
         return run

@@ -184,8 +184,8 @@ class KernelLab(Lab):
         verdict = question = ""
         if (guess := self.guesses.get((self.selected, self.position))) is not None:
             verdict = self._question(self.position).verdict(f"block.{guess}", f"#{guess}") + f" {score(*self.score)}"
-        for asked in self.asks():
-            question = asked.ask if scene.guess is None else asked.after(f"#{scene.guess}")
+        for open_question in self.asks():
+            question = open_question.ask if scene.guess is None else open_question.after(f"#{scene.guess}")
         words = {"next": "Next block", "verdict": verdict, "question": question, "over": "All blocks are read"}
         return View(layout.marks(scene), layout.title(scene), words)
 

@@ -299,8 +299,8 @@ def _memory(scene: Scene) -> Iterator[Mark]:
 def _timeline(scene: Scene) -> Iterator[Mark]:
     """Each program on its SM, when it ran; for recordings that hold spans and no numbers."""
     w = scene.walk
-    said = "a recording of which blocks were read, and when: it holds no K, no scores and no addresses"
-    yield Mark("spans.what", (ADDRESS, 90), "text s11 soft", fitted(said, RIGHT - ADDRESS, "s11"))
+    caption = "a recording of which blocks were read, and when: it holds no K, no scores and no addresses"
+    yield Mark("spans.what", (ADDRESS, 90), "text s11 soft", fitted(caption, RIGHT - ADDRESS, "s11"))
     timed = [(i, clock) for i, clock in enumerate(w.clocks) if clock is not None]
     y = SOFTMAX_TOP
     yield Mark("sm.title", (LEFT, y), "text s11 bold soft", "PROGRAMS ON THE GPU")

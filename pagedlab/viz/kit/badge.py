@@ -13,16 +13,16 @@ def badge_text(header: dict[str, Any], live: bool) -> str:
     """From a trace's header: "live · CPU · fp32", "recorded · NVIDIA H200 · bf16 · 2026-07-01"."""
     dtype = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(header.get("dtype"), header.get("dtype"))
     date = None if live else (header.get("date") or "")[:10]
-    said = " · ".join(filter(None, ["live" if live else "recorded", header.get("device"), dtype, date]))
-    return printable(said)  # a trace may come from anywhere
+    text = " · ".join(filter(None, ["live" if live else "recorded", header.get("device"), dtype, date]))
+    return printable(text)  # a trace may come from anywhere
 
 
-def badge_width(said: str, cls: str = "soft") -> float:
-    return measure(said, cls) + 30
+def badge_width(text: str, cls: str = "soft") -> float:
+    return measure(text, cls) + 30
 
 
 def badge_marks(
-    said: str,
+    text: str,
     live: bool,
     right: float,
     top: float = 21.0,
@@ -31,9 +31,9 @@ def badge_marks(
     tip: str = "What produced this picture",
 ) -> list[Mark]:
     """A disc, lit where the run is live, and the words, in a box that ends at ``right``. ``cls``: how they are set."""
-    w = badge_width(said, cls)
+    w = badge_width(text, cls)
     return [
         Mark(id, (right - w, top, w, 22), "card badge", tip=tip),
         Mark(f"{id}.light", (right - w + 10, top + 7, 8, 8), "cell light" if live else "cell still"),
-        Mark(f"{id}.text", (right - w + (23 if "s11" in cls else 24), top + 15), f"text {cls}", said),
+        Mark(f"{id}.text", (right - w + (23 if "s11" in cls else 24), top + 15), f"text {cls}", text),
     ]

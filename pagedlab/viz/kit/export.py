@@ -81,7 +81,7 @@ def _messages(lab: Lab) -> tuple[list[dict[str, Any]], dict[str, str]]:
 
     def message(have: tuple[int, str | None] | None = None) -> dict[str, Any]:
         sent = lab._message(have, whole=have is None)
-        asks = [question._asdict() for question in lab.asks()]
+        asks = [question.for_page() for question in lab.asks()]
         if asks:
             shown = lab._sent[lab.position, lab.selected][1].values()
             names.update((mark.id, lab.name_of(mark.id)) for mark in shown if "askable" in mark.cls.split())

@@ -18,10 +18,10 @@ class Flow:
     def __iter__(self) -> Iterator[Mark]:
         return iter(self._marks)
 
-    def text(self, id: str, said: str, cls: str, gap: float = 12.0) -> Flow:
+    def text(self, id: str, words: str, cls: str, gap: float = 12.0) -> Flow:
         """Words, and ``gap`` pixels behind them."""
-        self._marks.append(Mark(id, (self.x, self.y), f"text {cls}", said))
-        self.x += measure(said, cls) + gap
+        self._marks.append(Mark(id, (self.x, self.y), f"text {cls}", words))
+        self.x += measure(words, cls) + gap
         return self
 
     def skip(self, pixels: float) -> Flow:
@@ -45,6 +45,6 @@ def heading(id: str, at: tuple[float, float], title: str, what: str = "") -> Ite
 def key(entries: Iterable[tuple[str, str, str, float]], at: tuple[float, float], gap: float = 13.0) -> Flow:
     """What the marks mean: of each, (id, class, words, width of its sign)."""
     line = Flow(*at)
-    for id, cls, said, w in entries:
-        line.sign(id, (w, 10), cls).text(f"{id}.t", said, "s10 soft", gap)
+    for id, cls, words, w in entries:
+        line.sign(id, (w, 10), cls).text(f"{id}.t", words, "s10 soft", gap)
     return line

@@ -18,5 +18,5 @@ def head_room(badge: str) -> float:
 
 def top_line(line: str | Iterable[str], badge: str, live: bool) -> list[Mark]:
     """``line``: the one thing to see now; of several ways to say it, the first that fits."""
-    said = fitted(line, head_room(badge), "s18 semi")
-    return [Mark("head.line", (LEFT, 37), "text s18 semi", said), *badge_marks(badge, live, RIGHT)]
+    sentence = fitted(line, head_room(badge), "s18 semi")
+    return [Mark("head.line", (LEFT, 37), "text s18 semi", sentence), *badge_marks(badge, live, RIGHT)]

@@ -82,14 +82,14 @@ def crowd(owners: Iterable[str]) -> list[str]:
     owners = list(owners)
     if len(owners) == 1:
         return owners
-    said = [" ".join(owners)]
+    ways = [" ".join(owners)]
     parts = [name.rpartition("/") for name in owners]
     if len({root for root, _, _ in parts}) == 1 and parts[0][0] and all(k.isdecimal() for *_, k in parts):
         numbers = sorted(int(k) for *_, k in parts)
         root, first, last = parts[0][0], numbers[0], numbers[-1]
         if last - first == len(numbers) - 1:
-            said.append(f"{root}/{first}–{last}")
-    return [*said, f"{owners[0]} +{len(owners) - 1}", f"×{len(owners)}"]
+            ways.append(f"{root}/{first}–{last}")
+    return [*ways, f"{owners[0]} +{len(owners) - 1}", f"×{len(owners)}"]
 
 
 def ordinal(n: int) -> str:

@@ -20,7 +20,7 @@ class Messages(LabModel):
         self._sent: OrderedDict[Have, tuple[Any, Picture]] = OrderedDict()  # with the stamp it was drawn with
         self._strip: tuple[int, Picture] = (0, {})
         self._set_back = False  # since the last message
-        self._told: Have | None = None  # where the front end is, as far as both sides know
+        self._front_cursor: Have | None = None  # where the front end is, as far as both sides know
         self._heard: int | None = None  # the number of the last message from there
 
     def read_on_and_clear(self) -> None:
@@ -49,7 +49,7 @@ class Messages(LabModel):
         key = (self.position, self.selected)
         self._sent[key] = (self.stamp(self.position), marks)
         self._sent.move_to_end(key)
-        self._told = key
+        self._front_cursor = key
         while len(self._sent) > KEPT_PICTURES:
             self._sent.popitem(last=False)
         words = {"next": "Next step", "verdict": "", "question": "", "say": view.title, "over": "End"} | view.words

@@ -68,9 +68,9 @@ class LabModel:
         return self._still(self.view())
 
     def _still(self, view: View) -> list[Mark]:
-        said = step_text(self.position, self.num_steps, self.live, self.can_step)
-        cls = f"text s12 {'bold' if 'past' in said else 'soft'} end"
-        marks = [m._replace(text=said, cls=cls) if m.id == "step" else m for m in view.marks]
+        label = step_text(self.position, self.num_steps, self.live, self.can_step)
+        cls = f"text s12 {'bold' if 'past' in label else 'soft'} end"
+        marks = [m._replace(text=label, cls=cls) if m.id == "step" else m for m in view.marks]
         strip = self.strip()
         return [*marks, *strip.marks, *strip.playhead(self.position, self.num_steps)] if strip else marks
 

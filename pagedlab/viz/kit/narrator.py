@@ -46,15 +46,15 @@ def narrate(events: Sequence[ev.Event], state: MemoryState, selected: str | None
     ``state``: memory after the events. Of ``selected`` all is told, of the others what is needed. Requests come in the
     order of their first event. Who was preempted is told in front of what ``selected`` did: it is the reason.
     """
-    told, general = _read(events)
-    for part in told.values():
-        part.sharers = {e.from_block_id: _sharers(e.from_block_id, told, state) for e in part.copies}
+    parts, general = _read(events)
+    for part in parts.values():
+        part.sharers = {e.from_block_id: _sharers(e.from_block_id, parts, state) for e in part.copies}
     short = names(state.requests)
     sentences: dict[str | None, str] = {
-        r: text for r, part in told.items() if (text := _tell(short[r], part, state, r, r != selected))
+        r: text for r, part in parts.items() if (text := _tell(short[r], part, state, r, r != selected))
     }
     if selected in sentences:
-        sentences[selected] = " ".join([*_made_room(told, state, selected), sentences[selected]])
+        sentences[selected] = " ".join([*_made_room(parts, state, selected), sentences[selected]])
     if general:
         sentences[None] = " ".join(general)
     return sentences
@@ -64,35 +64,35 @@ def in_brief(events: Sequence[ev.Event], state: MemoryState, but: str | None = N
     """The step in a few sentences: those who did the same share one, who made room comes first. ``but``: whom to leave
     out, with those of whom ``narrate`` tells in front of it. ``shorter``: 1 for without the blocks that several took or
     gave back, 2 for as few words as can be, 3 for how many they are."""
-    told, said = _read(events)
-    short, apart = names(state.requests), told.pop(but, None)
-    gone = [short[r] for r, part in told.items() if part.preempted]
+    parts, sentences = _read(events)
+    short, apart = names(state.requests), parts.pop(but, None)
+    gone = [short[r] for r, part in parts.items() if part.preempted]
     if shorter == 3:
-        said = [f"{listed(gone)} had to make room: no free block was left."] if gone else []
-        if others := len(told) - len(gone):
-            said.append(f"{plural(others, 'other request')} took part in this step, too.")
-        return " ".join(said)
+        sentences = [f"{listed(gone)} had to make room: no free block was left."] if gone else []
+        if others := len(parts) - len(gone):
+            sentences.append(f"{plural(others, 'other request')} took part in this step, too.")
+        return " ".join(sentences)
     if not (apart and _tell(short[but], apart, state, but, brief=False)):
-        said += _made_room(told, state)
-    told = {r: part for r, part in told.items() if not part.preempted}
-    alike = Counter(kind for part in told.values() for kind in _kinds(part))
+        sentences += _made_room(parts, state)
+    parts = {r: part for r, part in parts.items() if not part.preempted}
+    alike = Counter(kind for part in parts.values() for kind in _kinds(part))
     groups: dict[tuple[str, Any], list[tuple[str, list[int]]]] = {}
-    for request_id, part in told.items():
+    for request_id, part in parts.items():
         alone = replace(part)
         for kind, blocks in _kinds(part).items():
             if shorter >= 2 or (alike[kind] > 1 and kind[0] != "tokens"):
                 groups.setdefault(kind, []).append((short[request_id], blocks))
                 _drop(alone, kind[0])
         if text := _tell(short[request_id], alone, state, request_id, brief=True):
-            said.append(text)
+            sentences.append(text)
     for kind in sorted(groups, key=lambda kind: _ORDER.index(kind[0])):
         who = [name for name, _ in groups[kind]]
         blocks = [b for _, of in groups[kind] for b in of]
         text = _together(kind, who, blocks, short, numbers=shorter == 0)
         if kind[0] == "copy" and shorter == 0 and len(keeps := state.owners(kind[1])) == 1:
             text = f"{text[:-1]}; {short[keeps[0]]} kept it."
-        said.append(text)
-    return " ".join(said)
+        sentences.append(text)
+    return " ".join(sentences)
 
 
 _ORDER = ("hits", "room", "waits", "fork", "copy", "tokens", "new", "token", "lost", "done")  # as it is told
@@ -177,7 +177,7 @@ def _together(kind: tuple[str, Any], who: list[str], blocks: list[int], short: d
 
 def _read(events: Sequence[ev.Event]) -> tuple[dict[str, _Told], list[str]]:
     """Each request's part in the step, in the order of their first event; and what concerns no request."""
-    told: dict[str, _Told] = {}
+    parts: dict[str, _Told] = {}
     evicted: list[int] = []
     general = []
     reordered: list[ev.FreeQueueReordered] = []
@@ -193,18 +193,18 @@ def _read(events: Sequence[ev.Event]) -> tuple[dict[str, _Told], list[str]]:
             off = "off: whoever writes into a shared block overwrites what the others have there"
             general.append(f"You switched copy-on-write {'on again' if e.on else off}.")
         for moved in getattr(e, "request_ids", ()):  # a whole group is swapped at once
-            _take(told.setdefault(moved, _Told()), e)
+            _take(parts.setdefault(moved, _Told()), e)
         if isinstance(e, ev.RequestForked):
-            told.setdefault(e.child_id, _Told()).parent = e.request_id
+            parts.setdefault(e.child_id, _Told()).parent = e.request_id
             continue
         request_id = getattr(e, "request_id", None)
         if request_id is None:
             continue
-        part = told.setdefault(request_id, _Told())
+        part = parts.setdefault(request_id, _Told())
         if isinstance(e, ev.SlotWritten):
             before = written.get((e.block_id, e.offset))
             if before and before.request_id != request_id:  # only after an edit by hand
-                part.wrote_over, told[before.request_id].lost = before, e
+                part.wrote_over, parts[before.request_id].lost = before, e
             written[e.block_id, e.offset] = e
         if isinstance(e, ev.BlocksAllocated):
             part.new += e.block_ids
@@ -214,7 +214,7 @@ def _read(events: Sequence[ev.Event]) -> tuple[dict[str, _Told], list[str]]:
             _take(part, e)
     if reordered:
         general.append(_own_order(reordered))
-    return told, general
+    return parts, general
 
 
 def _own_order(events: Sequence[ev.FreeQueueReordered]) -> str:
@@ -262,56 +262,60 @@ def _take(part: _Told, e: ev.Event) -> None:
 
 
 def _tell(name: str, part: _Told, state: MemoryState, request_id: str, brief: bool) -> str:
-    said = []
+    sentences = []
     if part.refused:
         return f"{name} was refused: {part.refused}"
     if part.edited:
         e = part.edited
-        said.append(
+        sentences.append(
             f"You pointed {name}'s logical block {e.logical_block} at #{e.new_block_id} instead of #{e.old_block_id}."
         )
     if part.arrived and not part.written:
-        said.append(f"{name} arrived with {plural(len(part.arrived.token_ids), 'token')} and waits.")
+        sentences.append(f"{name} arrived with {plural(len(part.arrived.token_ids), 'token')} and waits.")
     if part.swapped_in:
         e = part.swapped_in
         into = "" if brief else f" from the CPU's memory, into {_blocks(e.gpu_block_ids)}"
-        said.append(f"{name} came back{into}.")
+        sentences.append(f"{name} came back{into}.")
     if part.parent is not None:
-        said.append(f"{name} forked from {names(state.requests)[part.parent]} and shares all its blocks.")
-    said += [_copy(name, e, part.sharers.get(e.from_block_id, 2), brief) for e in part.copies]
+        sentences.append(f"{name} forked from {names(state.requests)[part.parent]} and shares all its blocks.")
+    sentences += [_copy(name, e, part.sharers.get(e.from_block_id, 2), brief) for e in part.copies]
     if part.reserved:
         e = part.reserved
-        said.append(
+        sentences.append(
             f"{name} got slots {e.start} to {e.start + e.length - 1} in one piece; it will need {e.num_needed}."
         )
     if part.hits:
-        said.append(_hits(name, part, state))
+        sentences.append(_hits(name, part, state))
     if part.written:
         short = brief or bool(part.copies)
-        said.append(_briefly(name, part) if short else _written(name, part, state, request_id))
+        sentences.append(_briefly(name, part) if short else _written(name, part, state, request_id))
     if part.wrote_over:
         e = part.wrote_over
-        said.append(f"That was {names(state.requests)[e.request_id]}'s slot: its {quoted(e.text)} is overwritten.")
+        sentences.append(f"That was {names(state.requests)[e.request_id]}'s slot: its {quoted(e.text)} is overwritten.")
     if part.lost:
         e = part.lost
         other = names(state.requests)[e.request_id]
-        said.append(f"Then {other} wrote {quoted(e.text)} over it: from now on {name} reads {other}'s K and V there.")
+        sentences.append(
+            f"Then {other} wrote {quoted(e.text)} over it: from now on {name} reads {other}'s K and V there."
+        )
     if part.evicted:
-        said.append(f"What the prefix cache kept in {_blocks(part.evicted)} is lost.")
+        sentences.append(f"What the prefix cache kept in {_blocks(part.evicted)} is lost.")
     if part.preempted:
         back = _gave_back(part.freed) if part.freed else ""
         if part.preempted.how == "swap":
             out = part.swapped_out
             if brief:
-                said.append(f"{name} was swapped out.")
+                sentences.append(f"{name} was swapped out.")
             else:
                 who = listed(names(state.requests)[r] for r in out.request_ids)
                 count = plural(len(out.gpu_block_ids), "block")
-                said.append(f"No free block was left: the {count} of {who} were moved to the CPU's memory.")
+                sentences.append(f"No free block was left: the {count} of {who} were moved to the CPU's memory.")
         else:
-            said.append(f"No free block was left: {name} was preempted{back} and waits again at the head of the queue.")
+            sentences.append(
+                f"No free block was left: {name} was preempted{back} and waits again at the head of the queue."
+            )
             if part.preempted.reason:
-                said.append(f"Not swapped: {part.preempted.reason}.".replace("..", "."))
+                sentences.append(f"Not swapped: {part.preempted.reason}.".replace("..", "."))
     elif part.finished:
         reason = {
             "stop": "the model ended its text",
@@ -330,26 +334,28 @@ def _tell(name: str, part: _Told, state: MemoryState, request_id: str, brief: bo
         elif part.released:
             back = f": slots {part.released.start} to {part.released.start + part.released.length - 1} are a hole again"
         why = "" if brief else f" ({reason.get(part.finished, part.finished)})"
-        said.append(f"{name} is finished{why}{back}.")
+        sentences.append(f"{name} is finished{why}{back}.")
     elif part.no_room and not part.written:
         free = plural(part.no_room.num_free_blocks, "free block") if part.no_room.num_free_blocks else ""
         need = f"need more than the {free}" if free else "need a block and none is free"
-        said.append(f"{name} has to wait: its {plural(state.requests[request_id].num_tokens, 'token')} {need}.")
-    return " ".join(said)
+        sentences.append(f"{name} has to wait: its {plural(state.requests[request_id].num_tokens, 'token')} {need}.")
+    return " ".join(sentences)
 
 
-def _made_room(told: dict[str, _Told], state: MemoryState, but: str | None = None) -> list[str]:
+def _made_room(parts: dict[str, _Told], state: MemoryState, but: str | None = None) -> list[str]:
     """Who was preempted, but for ``but``: a sentence for each, or one for all who did nothing else in this step."""
     short = names(state.requests)
-    gone = {r: part for r, part in told.items() if part.preempted and r != but}
-    said = {r: _tell(short[r], part, state, r, brief=True) for r, part in gone.items()}
-    alike = [r for r in gone if said[r].startswith("No free block was left: ") and not gone[r].preempted.reason]
+    gone = {r: part for r, part in parts.items() if part.preempted and r != but}
+    sentences = {r: _tell(short[r], part, state, r, brief=True) for r, part in gone.items()}
+    alike = [r for r in gone if sentences[r].startswith("No free block was left: ") and not gone[r].preempted.reason]
     if len(alike) > 1:
         back = _gave_back(*(gone[r].freed for r in alike if gone[r].freed))
         who = listed(short[r] for r in alike)
-        said[alike[0]] = f"No free block was left: {who} were preempted{back} and wait again at the head of the queue."
-        said = {r: text for r, text in said.items() if r not in alike[1:]}
-    return list(said.values())
+        sentences[alike[0]] = (
+            f"No free block was left: {who} were preempted{back} and wait again at the head of the queue."
+        )
+        sentences = {r: text for r, text in sentences.items() if r not in alike[1:]}
+    return list(sentences.values())
 
 
 def _gave_back(*freed: ev.BlocksFreed) -> str:
@@ -357,8 +363,8 @@ def _gave_back(*freed: ev.BlocksFreed) -> str:
     free = {b for e in freed for b in (*e.to_head, *e.to_tail)}
     blocks = list(dict.fromkeys(b for e in freed for b in e.block_ids))
     back, shared = ([b for b in blocks if (b in free) is own] for own in (True, False))
-    said = f", gave back {_blocks(back)}" if back else ""
-    return f"{said}, let go of {_blocks(shared)}, which others hold," if shared else said
+    text = f", gave back {_blocks(back)}" if back else ""
+    return f"{text}, let go of {_blocks(shared)}, which others hold," if shared else text
 
 
 def _hits(name: str, part: _Told, state: MemoryState) -> str:
@@ -419,10 +425,10 @@ def _copy(name: str, e: ev.BlockCopied, sharers: int, brief: bool) -> str:
     )
 
 
-def _sharers(block_id: int, told: dict[str, _Told], state: MemoryState) -> int:
+def _sharers(block_id: int, parts: dict[str, _Told], state: MemoryState) -> int:
     """How many held a block before those copied it who did so in this step."""
-    gone = {r for r, part in told.items() if part.freed and block_id in part.freed.block_ids}
-    copied = {r for r, part in told.items() if any(e.from_block_id == block_id for e in part.copies)}
+    gone = {r for r, part in parts.items() if part.freed and block_id in part.freed.block_ids}
+    copied = {r for r, part in parts.items() if any(e.from_block_id == block_id for e in part.copies)}
     return len({*state.owners(block_id), *gone, *copied})
 
 

@@ -55,17 +55,17 @@ def _block_tip(scene: Scene, block_id: int, turn: int | None) -> str:
     queue beyond the ninth, no count of slots.
     """
     state, owners = scene.state, scene.owners.get(block_id, [])
-    said = [f"Block #{block_id}"]
+    parts = [f"Block #{block_id}"]
     if block_id == 0 and state.has_null_block:
-        said.append("the null block: never handed out")
+        parts.append("the null block: never handed out")
     if owners:
-        said.append(f"held by {labels.listed(scene.names[r] for r in owners)}, ref_cnt {state.ref_cnt[block_id]}")
+        parts.append(f"held by {labels.listed(scene.names[r] for r in owners)}, ref_cnt {state.ref_cnt[block_id]}")
     elif turn is not None:
         place = ", next in the queue" if turn == 0 else f", {ordinal(turn + 1)} in the queue" if turn < 9 else ""
-        said.append(f"free{place}")
+        parts.append(f"free{place}")
     if block_id in state.cached:
-        said.append("cached")
-    return ", ".join(said)
+        parts.append("cached")
+    return ", ".join(parts)
 
 
 def _detail(scene: Scene, grid: Grid, block_id: int, turn: int | None) -> Iterator[Mark]:

@@ -126,7 +126,7 @@ class Lab(Messages, anywidget.AnyWidget):
 
     def _keep_up(self) -> None:
         """Send what happened without the front end: the run grew, or somebody else moved the cursor."""
-        if self._told is not None and (self.grown() or self._told != (self.position, self.selected)):
+        if self._front_cursor is not None and (self.grown() or self._front_cursor != (self.position, self.selected)):
             self.send(self._message(next(reversed(self._sent), None)))
             if self._open_pane is not None:
                 self.show_pane(self.pane(self._open_pane))
@@ -153,7 +153,7 @@ class Lab(Messages, anywidget.AnyWidget):
                     if stale or (self.position, self.selected) != at:
                         self.show()
                     else:
-                        self._told = at
+                        self._front_cursor = at
                         self._tell_others()
                 case "point":
                     self.point(str(content["id"]))
@@ -168,11 +168,11 @@ class Lab(Messages, anywidget.AnyWidget):
             if self._open_pane is not None:
                 self.show_pane(self.pane(self._open_pane))
         except Exception as error:  # shown where it happened: nobody sees a traceback of a click
-            said = str(error)
+            message = str(error)
             if not isinstance(error, PagedlabError):  # an engine's part failed, a learner's own perhaps
                 misread = content.get("do") in ("point", "drag", "act") and _in_lab(error)
-                said = NOT_UNDERSTOOD if misread else f"The step failed. {type(error).__name__}: {error}"
-            self.send({"error": said, "heard": self._heard})
+                message = NOT_UNDERSTOOD if misread else f"The step failed. {type(error).__name__}: {error}"
+            self.send({"error": message, "heard": self._heard})
 
 
 class LabBox(ipywidgets.VBox):

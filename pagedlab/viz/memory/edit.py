@@ -129,33 +129,35 @@ def numbers(values: dict[str, str]) -> tuple[int, int]:
 def changes(values: dict[str, str]) -> dict[str, Any]:
     """A form's values as arguments of ``driver.branch``. Raises PagedlabError where nothing is to be changed or a value
     cannot be read."""
-    asked: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     knob = values.get("knob", "").split(" ")[0]
     if knob in KNOBS:
         try:
-            asked[knob] = KNOBS[knob](values.get("value", "").strip())
+            arguments[knob] = KNOBS[knob](values.get("value", "").strip())
         except (ValueError, KeyError):
             kind = "true or false" if knob == "enable_prefix_caching" else "a number"
             raise PagedlabError(f"{knob} cannot become {values.get('value')!r}; give {kind}.") from None
     if values.get("prompt", "").strip():
         whose, prompt = values.get("whose", ONE_MORE), values["prompt"].strip()
         if whose == ONE_MORE:
-            asked["prompt"] = prompt
+            arguments["prompt"] = prompt
         else:
-            asked["replace"] = {whose.removesuffix(", instead of its own"): prompt}
+            arguments["replace"] = {whose.removesuffix(", instead of its own"): prompt}
     if values.get("victim", "(none)") != "(none)":
-        asked["victim"] = values["victim"]
-    if not asked:
+        arguments["victim"] = values["victim"]
+    if not arguments:
         raise PagedlabError("Nothing is changed yet: choose a knob and its value, a prompt, or a victim.")
-    return asked
+    return arguments
 
 
-def run_on(driver: Any, at: int, asked: dict[str, Any], progress: Callable[[int, int], None]) -> tuple[Any, list[Part]]:
+def run_on(
+    driver: Any, at: int, arguments: dict[str, Any], progress: Callable[[int, int], None]
+) -> tuple[Any, list[Part]]:
     """The branch, run to its end or ``RUN_ON`` steps, and a table that compares it with the same run unchanged.
 
     ``progress(done, of)`` is called after each step.
     """
-    branch, same = driver.branch(at, **asked), driver.branch(at)
+    branch, same = driver.branch(at, **arguments), driver.branch(at)
     done, total = 0, 2 * RUN_ON
     for one in (same, branch):
         for _ in range(RUN_ON):
@@ -172,13 +174,14 @@ def run_on(driver: Any, at: int, asked: dict[str, Any], progress: Callable[[int,
     rows.sort(key=lambda row: row[1] == row[2])
     rows = [*_answers(same.state(), branch.state()), *rows]
     branch.seek(min(at, branch.num_steps))
-    return branch, [panes.text(f"Changed: {_said(asked)}. {where}"), panes.table(["", "as it was", "changed"], rows)]
+    text = panes.text(f"Changed: {_summary(arguments)}. {where}")
+    return branch, [text, panes.table(["", "as it was", "changed"], rows)]
 
 
-def _said(asked: dict[str, Any]) -> str:
-    said = [f"{name}: {value}" for name, value in asked.items() if name != "replace"]
-    said += [f"{request_id}'s prompt: {prompt}" for request_id, prompt in asked.get("replace", {}).items()]
-    return labels.listed(said)
+def _summary(arguments: dict[str, Any]) -> str:
+    parts = [f"{name}: {value}" for name, value in arguments.items() if name != "replace"]
+    parts += [f"{request_id}'s prompt: {prompt}" for request_id, prompt in arguments.get("replace", {}).items()]
+    return labels.listed(parts)
 
 
 def _answers(one: MemoryState, two: MemoryState) -> list[list[str]]:
@@ -188,8 +191,8 @@ def _answers(one: MemoryState, two: MemoryState) -> list[list[str]]:
         texts = []
         for state in (one, two):
             request = state.requests.get(request_id)
-            said = "".join(request.texts[request.num_prompt_tokens :]) if request else "–"
-            texts.append(clip(labels.printable(said.replace("\\n", "↵")).strip() or "–", 60))
+            answer = "".join(request.texts[request.num_prompt_tokens :]) if request else "–"
+            texts.append(clip(labels.printable(answer.replace("\\n", "↵")).strip() or "–", 60))
         if texts[0] != texts[1]:
             rows.append([f"{request_id} said", *texts])
     return rows

@@ -12,12 +12,12 @@ MOST = 40
 
 def life_of(trace: Trace, block_id: int) -> list[tuple[int, str]]:
     """What happened to a block: (step, in words). Neighbouring writes of one step are told together."""
-    told: list[tuple[int, str]] = []
+    life: list[tuple[int, str]] = []
     step, written, writer = 0, [], ""
 
     def say_written() -> None:
         if written:
-            told.append((step, f"{writer} wrote {labels.listed(labels.quoted(text) for text in written)}"))
+            life.append((step, f"{writer} wrote {labels.listed(labels.quoted(text) for text in written)}"))
             written.clear()
 
     for e in trace.events:
@@ -31,10 +31,10 @@ def life_of(trace: Trace, block_id: int) -> list[tuple[int, str]]:
         say_written()
         if isinstance(e, ev.StepStarted):
             step = e.step
-        elif said := _about(e, block_id):
-            told.append((step, said))
+        elif words := _about(e, block_id):
+            life.append((step, words))
     say_written()
-    return told
+    return life
 
 
 def _about(e: ev.Event, block_id: int) -> str:
@@ -65,23 +65,23 @@ def _about(e: ev.Event, block_id: int) -> str:
     return ""
 
 
-def follow_pane(trace: Trace, num_blocks: int, asked: str) -> list[Part]:
-    parts = [panes.form("block", "Follow", panes.field("block", "Block #", asked))]
-    if not asked:
+def follow_pane(trace: Trace, num_blocks: int, query: str) -> list[Part]:
+    parts = [panes.form("block", "Follow", panes.field("block", "Block #", query))]
+    if not query:
         return parts
-    number = asked.strip().lstrip("#")
+    number = query.strip().lstrip("#")
     if not number.isdigit() or int(number) >= num_blocks:
-        return [*parts, panes.text(f"There is no block {asked}; the pool has #0 to #{num_blocks - 1}.", alarm=True)]
+        return [*parts, panes.text(f"There is no block {query}; the pool has #0 to #{num_blocks - 1}.", alarm=True)]
     life = life_of(trace, int(number))
     if not life:
         return [*parts, panes.text(f"Nothing has happened to #{number} so far.")]
     return [*parts, panes.table(["step", f"#{number}"], life[-MOST:]), *_jumps(step for step, _ in life)]
 
 
-def find_pane(trace: Trace, state: MemoryState, asked: str) -> list[Part]:
-    """Where the tokens whose text holds ``asked`` are at the cursor, and when they were written last."""
-    parts = [panes.form("token", "Find", panes.field("token", "Token", asked))]
-    wanted = asked.strip().lower()
+def find_pane(trace: Trace, state: MemoryState, query: str) -> list[Part]:
+    """Where the tokens whose text holds ``query`` are at the cursor, and when they were written last."""
+    parts = [panes.form("token", "Find", panes.field("token", "Token", query))]
+    wanted = query.strip().lower()
     if not wanted:
         return parts
     steps: dict[tuple[str, int], int] = {}
@@ -98,7 +98,7 @@ def find_pane(trace: Trace, state: MemoryState, asked: str) -> list[Part]:
                 place = _place(state, request_id, position)
                 rows.append((labels.token(word), request_id, position, *place, steps.get((request_id, position), "–")))
     if not rows:
-        return [*parts, panes.text(f"No token here has “{asked.strip()}” in it.")]
+        return [*parts, panes.text(f"No token here has “{query.strip()}” in it.")]
     head = ["token", "request", "position", "logical", "physical", "offset", "written in step"]
     return [*parts, panes.table(head, rows[:MOST]), *_jumps(row[-1] for row in rows if row[-1] != "–")]
 

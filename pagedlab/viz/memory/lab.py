@@ -60,7 +60,7 @@ class MemoryMap(DriverLab):
             self._go_to_first(select)
         self._furthest = driver.position
         self.choose(self._who() if select is None else select)
-        self._asked: dict[str, Any] = {"code": None, "follow": "", "find": "", "branch": []}  # by pane
+        self._pane_values: dict[str, Any] = {"code": None, "follow": "", "find": "", "branch": []}  # by pane
         self._other: TraceDriver | None = None  # the run that a branch left, or the branch
         super().__init__()
 
@@ -194,14 +194,14 @@ class MemoryMap(DriverLab):
         return found
 
     def pane(self, id: str) -> list[Part]:
-        state, asked = self._cursor.state(), self._asked
+        state, values = self._cursor.state(), self._pane_values
         match id:
             case "code":
-                return pane_code.pane(self._cursor.events(), asked["code"])
+                return pane_code.pane(self._cursor.events(), values["code"])
             case "follow":
-                return pane_follow.follow_pane(self.trace, state.num_blocks, asked["follow"])
+                return pane_follow.follow_pane(self.trace, state.num_blocks, values["follow"])
             case "find":
-                return pane_follow.find_pane(self.trace, state, asked["find"])
+                return pane_follow.find_pane(self.trace, state, values["find"])
             case "grab":
                 at_end = self.position == self.num_steps
                 return pane_edit.grab_pane(state, self.selected, at_end, self.driver.can_undo)
@@ -210,7 +210,7 @@ class MemoryMap(DriverLab):
             case "branch":
                 config, prompts = self.trace.header["config"], self.driver.prompts(self.position)
                 other = self._other is not None
-                return pane_edit.branch_pane(state, config, self.position, prompts, asked["branch"], other)
+                return pane_edit.branch_pane(state, config, self.position, prompts, values["branch"], other)
         return []
 
     def act(self, pane: str, name: str, values: dict[str, str]) -> None:
@@ -218,11 +218,11 @@ class MemoryMap(DriverLab):
             case _, "step":
                 self.seek(int(name.split(" ")[1]))
             case "code", _:
-                self._asked["code"] = name
+                self._pane_values["code"] = name
             case "follow", "block":
-                self._asked["follow"] = values["block"]
+                self._pane_values["follow"] = values["block"]
             case "find", "token":
-                self._asked["find"] = values["token"]
+                self._pane_values["find"] = values["token"]
             case "grab", "remap":
                 self.remap(*pane_edit.numbers(values))
             case _, "undo":
@@ -287,13 +287,13 @@ class MemoryMap(DriverLab):
         self.selected = self.selected or self._who()
         self.show()
 
-    def _branch(self, asked: dict[str, Any]) -> None:
+    def _branch(self, arguments: dict[str, Any]) -> None:
         def progress(done: int, of: int) -> None:
             if done % 8 == 0:
                 self.show_pane([panes.text(f"Running on … {done} of at most {of} steps")])
 
         at = self.position
-        branch, self._asked["branch"] = pane_edit.run_on(self.driver, at, asked, progress)
+        branch, self._pane_values["branch"] = pane_edit.run_on(self.driver, at, arguments, progress)
         branch.trace.header["branched_at"] = at
         self._other = branch
 

@@ -87,9 +87,9 @@ def _chips(scene: Scene, left: float, right: float) -> Iterator[Mark]:
     x = right - sum(widths[r] + 8 for r in shown) + 8
     mine = scene.selected if scene.selected in (*state.running, *state.swapped, *state.waiting) else None
     family = [r for r in alive if mine is not None and _root(scene, r) == _root(scene, mine)]
-    said = f"{labels.number(len(family))} answers to one prompt"
-    if len(family) == len(alive) == len(shown) > 1 and x - 10 - left >= measure(said, "s10"):
-        yield Mark("chips.family", (x - 10, 36), "text s10 soft end", said)
+    label = f"{labels.number(len(family))} answers to one prompt"
+    if len(family) == len(alive) == len(shown) > 1 and x - 10 - left >= measure(label, "s10"):
+        yield Mark("chips.family", (x - 10, 36), "text s10 soft end", label)
     if len(shown) < len(alive):
         yield Mark("chips.more", (x - 8, 36), "text s11 soft end", f"+{len(alive) - len(shown)}")
     order = list(scene.names)
@@ -131,8 +131,8 @@ def _pool_key(scene: Scene, left: float, detail: bool) -> Iterator[Mark]:
     strengths of colour; the sign of a block that is full and can be shared."""
     if any(copy in scene.owners for copy in scene.copies):
         sources = sorted({source for copy, source in scene.copies.items() if copy in scene.owners})
-        said = ("copied in this step",) if len(sources) > 1 else (f"copy of #{sources[0]}, just made",)
-        word = fitted((*said, "copy"), RIGHT - left - 22, "s10")
+        phrases = ("copied in this step",) if len(sources) > 1 else (f"copy of #{sources[0]}, just made",)
+        word = fitted((*phrases, "copy"), RIGHT - left - 22, "s10")
         x = RIGHT - measure(word, "s10")
         yield Mark("key.copied.over", (x - 22, 57.2, 16, 9.6), "over copied sharp")
         yield Mark("key.copied", (x, 66), "text s10 soft", word)
@@ -219,13 +219,13 @@ def _words(scene: Scene) -> Iterator[Mark]:
         rest = wrapped(others, room, "s12", 4 - len(first)) if others else []
         if " ".join(rest) == others and " ".join(first) == mine:
             break
-    told = [("", "13", text, mine) for text in first] + [(".others", "12 soft", text, others) for text in rest]
-    y, pitch = {3: (312, 16), 4: (307, 14.5)}.get(len(told), (318, 18))
-    for i, (whose, cls, text, tip) in enumerate(told):
+    lines = [("", "13", text, mine) for text in first] + [(".others", "12 soft", text, others) for text in rest]
+    y, pitch = {3: (312, 16), 4: (307, 14.5)}.get(len(lines), (318, 18))
+    for i, (whose, cls, text, tip) in enumerate(lines):
         line = i - len(first) if whose else i
         id = f"story{whose}.{line + 1}" if line else f"story{whose}"
         yield Mark(id, (LEFT, y + i * pitch), f"text s{cls}", text, tip=tip)
-    y = 357 if len(told) < 3 else 361 if len(told) == 3 else 364
+    y = 357 if len(lines) < 3 else 361 if len(lines) == 3 else 364
     right = fitted(scale(scene.header, state.block_size), room / 2 + 80, "s11")
     left = room - measure(right, "s11") - 16
     text = next((t for t in _free(scene) if measure(t, "s11 mono") <= left), "")

@@ -222,21 +222,21 @@ def waiting_marks(scene: Scene, rows: Rows) -> Iterator[Mark]:
         x += slot_w + 4
     more = len(pending) - len(shown)
     if request.status == "finished":
-        said = ("sampled last and never written:", "nothing needs its K and V any more")
+        lines = ("sampled last and never written:", "nothing needs its K and V any more")
     elif one and request.num_tokens > request.num_prompt_tokens:
         last = request.texts[request.num_computed_tokens - 1] if rows.place else None
         what = "sampled again" if pending[0][1] == last else "sampled"
-        said = (f"{what}, not in memory yet:", "the next step writes it")
+        lines = (f"{what}, not in memory yet:", "the next step writes it")
     else:
-        said = (f"and {more} more," if more else "", "not in memory yet")
+        lines = (f"and {more} more," if more else "", "not in memory yet")
     if (
-        x + 8 + measure(said[1], "soft") > SEEN[0] + SEEN[1] + 20
+        x + 8 + measure(lines[1], "soft") > SEEN[0] + SEEN[1] + 20
     ):  # under the tokens, where there is room because no block is held
-        yield Mark("waiting.1", (SEEN[0] + 4, y + WAITING_HEIGHT + 18), "text soft", " ".join(filter(None, said)))
+        yield Mark("waiting.1", (SEEN[0] + 4, y + WAITING_HEIGHT + 18), "text soft", " ".join(filter(None, lines)))
         return
-    if said[0]:
-        yield Mark("waiting.1", (x + 6, y + 13), "text soft", said[0])
-    yield Mark("waiting.2", (x + 6, y + (28 if said[0] else 20)), "text soft", said[1])
+    if lines[0]:
+        yield Mark("waiting.1", (x + 6, y + 13), "text soft", lines[0])
+    yield Mark("waiting.2", (x + 6, y + (28 if lines[0] else 20)), "text soft", lines[1])
 
 
 def table_marks(scene: Scene, rows: Rows) -> Iterator[Mark]:
@@ -244,8 +244,8 @@ def table_marks(scene: Scene, rows: Rows) -> Iterator[Mark]:
     x, w = TABLE
     if rows.gap_at is not None:
         hidden = " ".join(f"#{b}" for i, b in enumerate(scene.table) if i not in rows.place)
-        said = fitted((hidden, "…"), w, "s10")
-        yield Mark("table.more", (x + w / 2, rows.gap_at + 14), "text s10 soft mid", said)
+        text = fitted((hidden, "…"), w, "s10")
+        yield Mark("table.more", (x + w / 2, rows.gap_at + 14), "text s10 soft mid", text)
     for logical, (y, h) in rows.place.items():
         block_id = scene.table[logical]
         filled, size, hue = state.filled(request_id, logical), state.block_size, scene.hue(request_id)
@@ -292,7 +292,7 @@ def _entry(scene: Scene, logical: int, row: tuple[float, float], shared: int) ->
     ref = f"ref_cnt {shared}"
     holders = [scene.names[r] for r in scene.owners.get(block_id, [])]
     if two:
-        ways = [f"{ref}: {', '.join(holders)}", *(f"{ref}: {said}" for said in crowd(holders)[:-1]), ref]
+        ways = [f"{ref}: {', '.join(holders)}", *(f"{ref}: {words}" for words in crowd(holders)[:-1]), ref]
         room = w - 22 - small
         ref = "CPU memory" if scene.swapped else fitted(ways, room, "s9")
         yield Mark(f"{id}.ref", (x + 10, below), "text s9 soft", ref)

@@ -79,8 +79,8 @@ def marks(history: History, time: Strip) -> list[Mark]:
             left, room = time.x_of(first - 1), min(right for _, right in part)
             tall = (len(part) - 1) * pitch + height
             small, size = tall < 7.5, 9.5 if height >= 10 else 8.0
-            said = labels.crowd([names[r] for r in owners])
-            text = next((t for t in said if room - left >= width(t, size, bold=True) + 6), "")
+            ways = labels.crowd([names[r] for r in owners])
+            text = next((t for t in ways if room - left >= width(t, size, bold=True) + 6), "")
             if tall >= LETTER and text:
                 top, id = TOP + part[0][0] * pitch, f"run.{rows[part[0][0]][0]}.{first}"
                 if len(owners) > 1:  # letters are not read on stripes

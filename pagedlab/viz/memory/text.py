@@ -44,9 +44,9 @@ def draw(
     if selected is not None:
         lines += ["", *_seen(scene, width, color)]
     lines += ["", *_pool(scene, width, color), ""]
-    for said in filter(None, story(scene)):
+    for paragraph in filter(None, story(scene)):
         # Terminals show the marks around words of another writing direction.
-        lines += textwrap.wrap(said.replace(labels.ISOLATED, "").replace(labels.ISOLATED_END, ""), width)
+        lines += textwrap.wrap(paragraph.replace(labels.ISOLATED, "").replace(labels.ISOLATED_END, ""), width)
     free = state.free
     order = " → ".join(f"#{b}" for b in free[:6]) + (" → …" if len(free) > 6 else "")
     if state.cpu.tables:
@@ -104,14 +104,14 @@ def _seen(scene: Scene, width: int, color: bool) -> list[str]:
         head = f"{i:3d} → {_paint(scene, request_id, f'#{table[i]:<5d}', color)}{filled:3d}/{size:<4d}{shared:<4s}"
         lines.append(f"{head}  {tail}")
     if request.pending and request.status != "refused":
-        said = (
+        note = (
             "never written"
             if request.status == "finished"
             else "sampled, not in memory yet"
             if len(request.pending) == 1
             else f"{len(request.pending)} tokens not in memory yet"
         )
-        lines.append(clip(f"{'':26s}({labels.token(request.pending[0][1])}) {said}", width))
+        lines.append(clip(f"{'':26s}({labels.token(request.pending[0][1])}) {note}", width))
     return lines
 
 

@@ -49,9 +49,9 @@ class PrefixHits(LabBox):
             value=lab.prompt_text, placeholder=hint, description="prompt", continuous_update=False,
             layout={"width": "720px"},
         )  # fmt: skip
-        self._said = ipywidgets.HTML()
+        self._notice = ipywidgets.HTML()
         self.box.observe(lambda change: self._typed(change["new"]), names="value")
-        super().__init__([lab, ipywidgets.HBox([self.box, self._said])])
+        super().__init__([lab, ipywidgets.HBox([self.box, self._notice])])
 
     def walk(self, prompt: str | Sequence[int]) -> list[Lookup]:
         """Walk another prompt (text or token ids). Raises PagedlabError for one that cannot be encoded."""
@@ -60,9 +60,9 @@ class PrefixHits(LabBox):
     def _typed(self, text: str) -> None:
         try:
             self.lab.walk(text)
-            self._said.value = ""
+            self._notice.value = ""
         except PagedlabError as error:
-            self._said.value = f'<span role="alert">{html.escape(str(error))}</span>'
+            self._notice.value = f'<span role="alert">{html.escape(str(error))}</span>'
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "lab":
@@ -195,9 +195,9 @@ class PrefixLab(DriverLab):
         header = self.trace.header
         looked_up = int(self.selected) if self.selected else 0
         attached = "attached" in header
-        said = f"vLLM's events · {header['attached']}" if attached else badge_text(header, self.live)
+        badge = f"vLLM's events · {header['attached']}" if attached else badge_text(header, self.live)
         return wording.Scene(
-            self.state, self._cursor.events(), self.lookups, looked_up, said, self.live, attached, self._costs(),
+            self.state, self._cursor.events(), self.lookups, looked_up, badge, self.live, attached, self._costs(),
             self._pieces(),
         )  # fmt: skip
 

@@ -55,13 +55,13 @@ def _header(scene: Scene) -> Iterator[Mark]:
 def _prompt(scene: Scene) -> Iterator[Mark]:
     yield Mark("prompt.panel", PANEL, "card", tip="Your prompt: a question, no part of the run")
     yield Mark("prompt.title", (LEFT, 61), "text s11 bold soft", "YOUR PROMPT")
-    said = result(scene)
-    yield Mark("prompt.result", (LEFT + 104, 61), "text s11 bold" if scene.lookups else "text s11 soft", said)
+    sentence = result(scene)
+    yield Mark("prompt.result", (LEFT + 104, 61), "text s11 bold" if scene.lookups else "text s11 soft", sentence)
     size = f"blocks of {plural(scene.state.block_size, 'token')}"
     ways = (f"{size}, each looked up with all before it", size)
     if len(scene.lookups) > COLUMNS:
         ways = tuple(f"{way}; + {plural(len(scene.lookups) - COLUMNS, 'block')} more" for way in ways)
-    room = RIGHT - LEFT - 104 - measure(said, "s11 bold") - 12
+    room = RIGHT - LEFT - 104 - measure(sentence, "s11 bold") - 12
     yield Mark("prompt.what", (RIGHT, 61), "text s11 soft end", fitted(ways, room, "s11"))
     for lookup in scene.lookups[:COLUMNS]:
         yield from _lookup(scene, lookup)
@@ -73,14 +73,15 @@ def _lookup(scene: Scene, lookup: Lookup) -> Iterator[Mark]:
     x, y = LEFT + lookup.logical * (CARD[0] + GAP), PROMPT_TOP
     i, done = lookup.logical, lookup.logical < scene.looked_up
     now = scene.now is not None and i == scene.now.logical
-    said = verdict(lookup, scene) if done else "not looked up yet"
+    sentence = verdict(lookup, scene) if done else "not looked up yet"
     cls = (
         "card chip plain block"
         + (" found" if done and lookup.outcome in ("hit", "last") else "")
         + (" now" if now else "")
         + (" pale" if lookup.outcome == "partial" else "")
     )
-    yield Mark(f"chip.{i + 1}", (x, y, *CARD), cls, tip=f"Walk to block {i}: {scene.words(lookup.token_ids)}. {said}")
+    tip = f"Walk to block {i}: {scene.words(lookup.token_ids)}. {sentence}"
+    yield Mark(f"chip.{i + 1}", (x, y, *CARD), cls, tip=tip)
     yield Mark(f"prompt.{i}.n", (x + 8, y + 16), "text mono s12 bold", str(i))
     sign = {"hit": "✓", "last": "↻", "miss": "✗", "partial": "–", "after": "–"}[lookup.outcome] if done else "?"
     if done and lookup.block_id is not None:
@@ -273,8 +274,8 @@ def _costs(scene: Scene) -> Iterator[Mark]:
     steps = "From its arrival to its first token, in steps that ran the model, with all else that these steps did."
     for text, x in columns.items():
         once = text == "first token"  # one measurement: less to compute may still take longer
-        said, tip = ("first token, one noisy timing", steps) if once else (text, "")
-        yield Mark(f"cost.{text}", (x, QUEUE_TOP - 8), "text s10 soft end", said, tip)
+        label, tip = ("first token, one noisy timing", steps) if once else (text, "")
+        yield Mark(f"cost.{text}", (x, QUEUE_TOP - 8), "text s10 soft end", label, tip)
     if len(scene.costs) > 3:
         yield Mark("cost.last", (604, QUEUE_TOP - 8), "text s10 soft end", "the last 3:")
     for i, cost in enumerate(scene.costs[-3:]):
@@ -296,12 +297,12 @@ def strip(cached: Sequence[int], num_columns: int) -> Strip:
 
 def _words(scene: Scene, step: str) -> Iterator[Mark]:
     for shorter in (0, 1, 2):
-        told = story(scene, shorter)
-        lines = wrapped(told, RIGHT - LEFT, "s12", 2)
-        if " ".join(lines) == told:
+        text = story(scene, shorter)
+        lines = wrapped(text, RIGHT - LEFT, "s12", 2)
+        if " ".join(lines) == text:
             break
     for i, line in enumerate(lines):
-        yield Mark("story.rest" if i else "story", (LEFT, STORY[i]), "text s12", line, tip=told)
+        yield Mark("story.rest" if i else "story", (LEFT, STORY[i]), "text s12", line, tip=text)
     yield Mark("step", (RIGHT, 472), "text s12 soft end", step)
     yield Mark("time.title", (LEFT, 472), "text s11 bold soft", "BLOCKS WITH A HASH")
     yield Mark("time.what", (LEFT + 154, 472), "text s11 soft", "after each step")

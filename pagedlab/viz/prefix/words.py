@@ -94,8 +94,8 @@ def _happened(scene: Scene) -> tuple[str, ...]:
         if back:
             of = f"{plural(found, 'token')} found again" if found else "no token found again"
         rest = f", {total - found} to compute" if found and not back else ""
-        said = f"{listed(names[r] for r in admitted)} {verb}: {of}"
-        return f"{said}{rest}", said, f"{plural(len(admitted), 'request')} {verb}: {of}", of
+        sentence = f"{listed(names[r] for r in admitted)} {verb}: {of}"
+        return f"{sentence}{rest}", sentence, f"{plural(len(admitted), 'request')} {verb}: {of}", of
     if left:
         who, blocks = [names[e.request_id] for e in left], {b for e in left for b in e.block_ids}
         ways = {"finished": ev.RequestFinished, "preempted": ev.RequestPreempted}
@@ -109,9 +109,11 @@ def _happened(scene: Scene) -> tuple[str, ...]:
         verb = "arrives and waits" if len(arrived) == 1 else "arrive and wait"
         return f"{listed(names[r] for r in arrived)} {verb}", f"{plural(len(arrived), 'request')} {verb}"
     if full or lost:
-        said = [f"{listed(full)} {'is' if len(full) == 1 else 'are'} full and can be found from now on"] if full else []
-        said += [f"{listed(lost)} {'is' if len(lost) == 1 else 'are'} handed out again, and can be found no more"]
-        return said[0], f"{plural(len(full or lost), 'block')} {'full' if full else 'lost'} in this step"
+        sentences = []
+        if full:
+            sentences.append(f"{listed(full)} {'is' if len(full) == 1 else 'are'} full and can be found from now on")
+        sentences += [f"{listed(lost)} {'is' if len(lost) == 1 else 'are'} handed out again, and can be found no more"]
+        return sentences[0], f"{plural(len(full or lost), 'block')} {'full' if full else 'lost'} in this step"
     return ("No block was found, filled or lost in this step" if events else "Nothing has run yet",)
 
 
@@ -133,24 +135,24 @@ def why(scene: Scene) -> str:
     """Of the block looked up last: what was found, or the first token that is not the same."""
     if (now := scene.now) is None:
         return "No block of it is full, so none is looked up." if scene.lookups and scene.ended else ""
-    said = f"Block {now.logical}: {verdict(now, scene)}"
+    sentence = f"Block {now.logical}: {verdict(now, scene)}"
     if now.outcome != "miss":
-        return f"{said}."
+        return f"{sentence}."
     if (other := difference(scene.state, scene.lookups)) is None:
         before = scene.lookups[now.logical - 1].block_id if now.logical else None
         where = "begins a prompt" if not now.logical else "follows" + (f" #{before}" if before else " it")
-        return f"{said}: no hashed block {where}."
+        return f"{sentence}: no hashed block {where}."
     block_id = block_ids(scene.state).get(other.block_hash)
     there = "the nearest" if block_id is None else f"#{block_id}"
     if other.index is None:
-        return f"{said}: {there} has the same tokens, but under a salt."
+        return f"{sentence}: {there} has the same tokens, but under a salt."
     mine, theirs = (scene.words([t]) for t in (other.token_id, other.other_token_id))
-    return f"{said}. Its {ordinal(other.index + 1)} token is {quoted(mine)}, in {there} it is {quoted(theirs)}."
+    return f"{sentence}. Its {ordinal(other.index + 1)} token is {quoted(mine)}, in {there} it is {quoted(theirs)}."
 
 
 def title(scene: Scene, step: str) -> str:
-    said = f" Your prompt, {result(scene)}." if scene.lookups else ""
-    return f"Prefix hits, {step}. {headline(scene)}.{said}"
+    answer = f" Your prompt, {result(scene)}." if scene.lookups else ""
+    return f"Prefix hits, {step}. {headline(scene)}.{answer}"
 
 
 def story(scene: Scene, shorter: int = 0) -> str:
@@ -159,9 +161,9 @@ def story(scene: Scene, shorter: int = 0) -> str:
         stored = sum(isinstance(e, ev.PrefixStored) for e in scene.events)
         removed = sum(isinstance(e, ev.PrefixRemoved) for e in scene.events)
         missed = sum(e.num_missed for e in scene.events if isinstance(e, ev.BatchReceived))
-        said = f"The server cached {plural(stored, 'block')} and evicted {removed or 'none'}."
+        summary = f"The server cached {plural(stored, 'block')} and evicted {removed or 'none'}."
         batches = "1 batch" if missed == 1 else f"{missed} batches"
-        return f"{said} {batches} never came: the tree may be wrong." if missed else said
+        return f"{summary} {batches} never came: the tree may be wrong." if missed else summary
     return in_brief(scene.events, scene.state, shorter=shorter) or "This step changed nothing in memory."
 
 

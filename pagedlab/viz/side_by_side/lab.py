@@ -137,9 +137,9 @@ class SideBySideLab(Lab):
         return f"{self._total()}." if self._total() else f"No difference in {plural(self.num_steps, 'step')}."
 
     def asks(self) -> list[Question]:
-        return [self._asked(self.position + 1)] if self._handed_out(self.position + 1) else []
+        return [self._question_at(self.position + 1)] if self._handed_out(self.position + 1) else []
 
-    def _asked(self, step: int) -> Question:
+    def _question_at(self, step: int) -> Question:
         out = self._handed_out(step)
         return Question(
             "Which block will somebody get in the next step? Click one.",
@@ -150,13 +150,13 @@ class SideBySideLab(Lab):
 
     def _question(self) -> str:
         guess = self.predictions.get(self.position + 1)
-        return " ".join(asked.ask if guess is None else asked.after(f"#{guess}") for asked in self.asks())
+        return " ".join(question.ask if guess is None else question.after(f"#{guess}") for question in self.asks())
 
     def _answer(self) -> str:
         guess = self.predictions.get(self.position)
         if guess is None:
             return ""
-        return f"{self._asked(self.position).verdict(f'0.block.{guess}', f'#{guess}')} {score(*self.score)}"
+        return f"{self._question_at(self.position).verdict(f'0.block.{guess}', f'#{guess}')} {score(*self.score)}"
 
     def text(self) -> str:
         """Both sides' fields for a terminal; "≠" is in front of those that differ."""

@@ -133,29 +133,29 @@ def story(scene: Scene, brief: bool = False) -> str:
     step = scene.now[0]
     if step is None:
         return ""
-    said = []
+    parts = []
     if step["new"]:
         num_hit = 0 if brief else sum(step["new"].values())
         found = f" with {plural(num_hit, 'token')} found in memory" if num_hit else ""
-        said.append(f"{listed(step['new'])} {'starts' if len(step['new']) == 1 else 'start'}{found}")
+        parts.append(f"{listed(step['new'])} {'starts' if len(step['new']) == 1 else 'start'}{found}")
     if gone := step["preempted"]:
         are = "is preempted: its" if len(gone) == 1 else "are preempted: their"
-        said.append(f"{listed(gone)} {are} blocks go back")
+        parts.append(f"{listed(gone)} {are} blocks go back")
     if step["resumed"]:
         num_hit = 0 if brief else sum(hits(scene, 0, r) for r in step["resumed"])
         found = f", {plural(num_hit, 'token')} found in memory" if num_hit else ""
-        said.append(f"{listed(step['resumed'])} {'comes' if len(step['resumed']) == 1 else 'come'} back{found}")
+        parts.append(f"{listed(step['resumed'])} {'comes' if len(step['resumed']) == 1 else 'come'} back{found}")
     new, shared = taken(scene, 0)
     tokens = sum(step["scheduled"].values())
     alone = len(step["scheduled"]) == 1
     run = f"{plural(len(step['scheduled']), 'request')} {'runs' if alone else 'run'} {plural(tokens, 'token')}"
     also = f" and {'shares' if alone else 'share'} {len(shared)}" if shared else ""
     grown = f" and {'takes' if alone else 'take'} {plural(len(new), 'block')}{also}"
-    said.append(run + (grown if new or shared else ", no block is taken") if tokens else "nobody runs")
+    parts.append(run + (grown if new or shared else ", no block is taken") if tokens else "nobody runs")
     if step["finished"]:
         verb = "finishes" if len(step["finished"]) == 1 else "finish"
-        said.append(f"then {listed(step['finished'])} {verb}")
-    return f"{scene.names[0]}: {'; '.join(said)}."
+        parts.append(f"then {listed(step['finished'])} {verb}")
+    return f"{scene.names[0]}: {'; '.join(parts)}."
 
 
 def value(scene: Scene, side: int, field: str) -> str:
@@ -246,8 +246,8 @@ def _head(scene: Scene) -> Iterator[Mark]:
     cls = "text s18 bold alarm" if scene.different else "text s18 bold"
     yield Mark("headline", (LEFT, 36), cls, fitted(verdict(scene), RIGHT - LEFT - 120, "s18 bold"))
     yield Mark("step", (RIGHT, 36), "text s12 end soft", f"step {scene.position}")
-    said = fitted((story(scene), story(scene, brief=True)), RIGHT - LEFT, "s12")
-    yield Mark("story", (LEFT, 58), "text s12", said)
+    sentence = fitted((story(scene), story(scene, brief=True)), RIGHT - LEFT, "s12")
+    yield Mark("story", (LEFT, 58), "text s12", sentence)
 
 
 def _legend(scene: Scene) -> Iterator[Mark]:
@@ -277,11 +277,11 @@ def _legend(scene: Scene) -> Iterator[Mark]:
 
 def _side(scene: Scene, side: int) -> Iterator[Mark]:
     x, (top, height) = SIDES[side], POOL
-    said = scene.badges[side]
-    tip, cls = f"{scene.names[side]}: {said}", "s11 soft"
-    room = PANEL - badge_width(said, cls) - 8
+    badge = scene.badges[side]
+    tip, cls = f"{scene.names[side]}: {badge}", "s11 soft"
+    room = PANEL - badge_width(badge, cls) - 8
     yield Mark(f"{side}.name", (x, 87), "text s13 bold", fitted(scene.names[side], room, "s13 bold"))
-    yield from badge_marks(said, said.startswith("live"), x + PANEL, 72, cls, id=f"{side}.badge", tip=tip)
+    yield from badge_marks(badge, badge.startswith("live"), x + PANEL, 72, cls, id=f"{side}.badge", tip=tip)
     grid = pool_grid(scene.header["num_blocks"], (x, top, PANEL, height))
     mine, other = _blocks(scene, side), _blocks(scene, 1 - side)
     yield from (_many if grid.per_cell > 1 else _pool)(scene, side, grid, mine, other)
@@ -321,9 +321,9 @@ def _pool(scene: Scene, side: int, grid: Grid, mine: dict, other: dict) -> Itera
         ends = bool(owners) and not stays
         kind = "lost" if ends else f"owned {hue}" if owners else "null" if block_id == 0 else "free"
         turn = "" if owners or (grid.count > TOLD_ALL and content not in FIRST_TURNS) else content
-        said = f"held by {listed(owners)}" if owners else "null block" if block_id == 0 else "free"
-        said += ", back in the queue after this step" if ends else ", got in this step" if block_id in got else ""
-        tip = f"{scene.names[side]}, block #{block_id}: {said}"
+        status = f"held by {listed(owners)}" if owners else "null block" if block_id == 0 else "free"
+        status += ", back in the queue after this step" if ends else ", got in this step" if block_id in got else ""
+        tip = f"{scene.names[side]}, block #{block_id}: {status}"
         askable = " askable" if scene.asking and block_id else ""
         yield Mark(id, (x, y, w, h), f"card {kind} tiny{askable}", tip=tip)
         if scene.guess == block_id:
@@ -373,8 +373,8 @@ def _many(scene: Scene, side: int, grid: Grid, mine: dict, other: dict) -> Itera
             yield Mark(f"{id}.n", (x - 4, y + h / 2 + 3), "text mono s8 soft end", f"#{first}")
         if any(mine.get(b, "") != other.get(b, "") for b in blocks):
             yield Mark(f"{id}.differs", (x - 1, y - 1, w + 2, h + 2), "over guess")
-    said = f"{last + 1:,} blocks: each cell stands for {grid.per_cell}"
-    yield Mark(f"{side}.coarse", (SIDES[side], POOL[0] + POOL[1] + 10), "text s9 soft", said)
+    caption = f"{last + 1:,} blocks: each cell stands for {grid.per_cell}"
+    yield Mark(f"{side}.coarse", (SIDES[side], POOL[0] + POOL[1] + 10), "text s9 soft", caption)
 
 
 def _fields(scene: Scene) -> Iterator[Mark]:
@@ -390,9 +390,9 @@ def _fields(scene: Scene) -> Iterator[Mark]:
         seen = "text mono s10 bold end" if count else "text mono s10 soft end"
         yield Mark(f"field.{field}.count", (SIDES[0] - 10, at), seen, str(count))
         for side in (0, 1) if scene.position else ():
-            said = _shown(scene, side, field)
-            looks = "text s10 bold alarm" if wrong else "text s10 soft" if said == "–" else "text s10"
-            yield Mark(f"{side}.field.{field}", (SIDES[side], at), looks, said)
+            text = _shown(scene, side, field)
+            looks = "text s10 bold alarm" if wrong else "text s10 soft" if text == "–" else "text s10"
+            yield Mark(f"{side}.field.{field}", (SIDES[side], at), looks, text)
 
 
 def _time(scene: Scene) -> Iterator[Mark]:

@@ -76,8 +76,8 @@ class FragmentationLab(Lab):
         means = {kind: self._mean(of) for kind, of in shares.items()}
         columns = [(moment.step, column) for column, moment in enumerate(self.moments[1:])]
         starts = list({step: column for step, column in reversed(columns)}.values())[::-1]
-        told = shares, counts, means, steps, starts, self.strip()
-        self._chart = {kind: layout.chart(*told, kind) for kind in KINDS}
+        figures = shares, counts, means, steps, starts, self.strip()
+        self._chart = {kind: layout.chart(*figures, kind) for kind in KINDS}
         super().__init__()
 
     @property
@@ -100,14 +100,14 @@ class FragmentationLab(Lab):
         scene = self._scene()
         title = layout.title(scene)
         after = self.moments[self.position + 1] if self.position < self.num_steps else None
-        said = {
+        texts = {
             "next": words.next_button(after),
             "verdict": self._verdict(),
             "question": self._question(),
             "say": " ".join([title.rstrip(".") + ".", words.story(scene.strip)]),
             "over": "Everybody was served",
         }
-        return View([*layout.marks(scene), *self._chart[self.selected]], title, said)
+        return View([*layout.marks(scene), *self._chart[self.selected]], title, texts)
 
     def strip(self) -> Strip:
         return layout.strip(self.num_steps)
@@ -159,14 +159,14 @@ class FragmentationLab(Lab):
 
     def _question(self) -> str:
         guess = self.predictions.get((self.selected, self.position + 1))
-        return " ".join(asked.ask if guess is None else asked.after(guess) for asked in self.asks())
+        return " ".join(question.ask if guess is None else question.after(guess) for question in self.asks())
 
     def _verdict(self) -> str:
         guess = self.predictions.get((self.selected, self.position))
         if guess is None:
             return ""
-        said = self._asked(self.position).verdict(layout.slot_id(self.selected, guess), guess)
-        return f"{said} {score(*self.score)}"
+        verdict = self._question_at(self.position).verdict(layout.slot_id(self.selected, guess), guess)
+        return f"{verdict} {score(*self.score)}"
 
     def for_export(self) -> FragmentationLab:
         """Without the predictions."""
@@ -182,9 +182,9 @@ class FragmentationLab(Lab):
         return id.split(".")[1]
 
     def asks(self) -> list[Question]:
-        return [self._asked(self.position + 1)] if self._comes_next() else []
+        return [self._question_at(self.position + 1)] if self._comes_next() else []
 
-    def _asked(self, moment: int) -> Question:
+    def _question_at(self, moment: int) -> Question:
         """Where does the one who comes in at that moment begin in the selected memory?"""
         before, after = self._at(moment - 1)[self.selected], self._at(moment)[self.selected]
         who, first, last = self._came(self.selected, moment)

@@ -120,8 +120,8 @@ def _strips(scene: Scene) -> Iterator[Mark]:
         yield from chip(kind, (LEFT, y, w, 20), name, chosen, tip=f"{name}: {words.headline(strip)}", down=14)
         queue = words.waiting(strip)
         room = STRIP_WIDTH - w - 24 - measure(queue, "s11")
-        told, full = fitted(words.wordings(strip), room, "s11"), words.story(strip)
-        yield Mark(f"{kind}.story", (LEFT + w + 10, y + 14), "text s11", told, tip=full if told != full else "")
+        text, full = fitted(words.wordings(strip), room, "s11"), words.story(strip)
+        yield Mark(f"{kind}.story", (LEFT + w + 10, y + 14), "text s11", text, tip=full if text != full else "")
         yield Mark(f"{kind}.queue", (LEFT + STRIP_WIDTH, y + 14), "text s11 soft end", queue)
         yield from _aside(scene, strip, y + SLOT_TOP + SLOT_HEIGHT + 13)
         yield from _slots(scene, strip, y + SLOT_TOP)
@@ -140,8 +140,8 @@ def _aside(scene: Scene, strip: StripState, y: float) -> Iterator[Mark]:
         yield Mark(f"{strip.kind}.need", (RIGHT, y), f"text s10 {cls} end", fitted(needs, room, "s10"))
     elif strip.paged and (named := _named(strip)):
         number, (owner, logical) = next(reversed(named.items()))
-        told = f"{owner}{logical} at #{number}: {owner}'s logical block {logical} lies there"
-        yield Mark("paged.named", (RIGHT, y), "text s10 soft end", fitted(told, room, "s10"))
+        caption = f"{owner}{logical} at #{number}: {owner}'s logical block {logical} lies there"
+        yield Mark("paged.named", (RIGHT, y), "text s10 soft end", fitted(caption, room, "s10"))
 
 
 def _named(strip: StripState) -> dict[int, tuple[str, int]]:

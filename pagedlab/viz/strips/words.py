@@ -68,14 +68,14 @@ def need(strip: StripState) -> list[str]:
     who, wait = strip.state.waiting[0], strip.wait
     slots = strip.asks_for(who)
     if strip.paged:
-        asked = f"{who} asks for {plural(slots // strip.block_size, 'block')}"
-        return [f"{asked}: {f'{_are(wait.free // strip.block_size)} free' if wait else 'it fits'}"]
-    asked = f"{who} asks for {slots:,} in a row"
+        wanted = f"{who} asks for {plural(slots // strip.block_size, 'block')}"
+        return [f"{wanted}: {f'{_are(wait.free // strip.block_size)} free' if wait else 'it fits'}"]
+    wanted = f"{who} asks for {slots:,} in a row"
     if wait is None:
-        return [f"{asked}: it fits"]
+        return [f"{wanted}: it fits"]
     if wait.scattered:
-        return [f"{asked}: longest hole {wait.longest:,}", f"{who}: {slots:,} in a row, longest {wait.longest:,}"]
-    return [f"{asked}: {_are(wait.free)} free"]
+        return [f"{wanted}: longest hole {wait.longest:,}", f"{who}: {slots:,} in a row, longest {wait.longest:,}"]
+    return [f"{wanted}: {_are(wait.free)} free"]
 
 
 def holes(strip: StripState) -> str:
@@ -93,10 +93,10 @@ def story(strip: StripState) -> str:
 
 def wordings(strip: StripState) -> list[str]:
     """The same in fewer and fewer words, for where there is no room."""
-    return [" ".join(filter(None, told)) for told in zip(*_told(strip), strict=True)] or [""]
+    return [" ".join(filter(None, sentences)) for sentences in zip(*_sentences(strip), strict=True)] or [""]
 
 
-def _told(strip: StripState) -> Iterator[tuple[str, str, str]]:
+def _sentences(strip: StripState) -> Iterator[tuple[str, str, str]]:
     """Each thing that happened, in full, shorter, and as short as can be."""
     arrived = [e.request_id for e in strip.events if isinstance(e, ev.RequestArrived)]
     if arrived and strip.state.step:
@@ -129,11 +129,11 @@ def _told(strip: StripState) -> Iterator[tuple[str, str, str]]:
         )
     done = [e.request_id for e in strip.events if isinstance(e, ev.RequestFinished)]
     if done:
-        said = f"{listed(done)} {_verb(done, 'is', 'are')} finished"
-        own = f"{said}, {_verb(done, 'its', 'their')} slots are free."
+        sentence = f"{listed(done)} {_verb(done, 'is', 'are')} finished"
+        own = f"{sentence}, {_verb(done, 'its', 'their')} slots are free."
         # Named in the order in which the next one takes them.
         back = [f"#{b}" for b in strip.state.free if b in _given_back(strip, done)]
-        yield (f"{said}: {listed(back)} are free again." if len(back) > 1 else own), own, f"{said}."
+        yield (f"{sentence}: {listed(back)} are free again." if len(back) > 1 else own), own, f"{sentence}."
 
 
 def _came(strip: StripState, who: list[str]) -> tuple[str, str, str]:

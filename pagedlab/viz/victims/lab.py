@@ -181,18 +181,18 @@ class PreemptionLab(Lab):
         self._furthest = max(self._furthest, self.position)
         scene = self._scene()
         title = layout.title(scene)
-        told = [
+        stories = [
             f"{name}: {' '.join(words.story(history, memory.events, scene.step))}"
             for name, history, memory in zip(scene.names, self.histories, scene.memory, strict=True)
         ]
-        said = {
+        texts = {
             "next": "Run one step",
             "verdict": self._verdict(),
             "question": self._question(),
-            "say": " ".join([title + ".", *told]),
+            "say": " ".join([title + ".", *stories]),
             "over": "All requests are done" if self.live else "End of the recordings",
         }
-        return View(layout.marks(scene), title, said)
+        return View(layout.marks(scene), title, texts)
 
     def strip(self) -> Strip:
         return layout.chart(self.histories, self.run_names, columns(self.num_steps, self.live))
@@ -311,12 +311,12 @@ class PreemptionLab(Lab):
             for side, driver in enumerate(self.drivers)
             if driver.position == self.position < driver.num_steps and is_short(self.states[side])
         ]
-        return [self._asked(side, self.position + 1, short) for side in short]
+        return [self._question_at(side, self.position + 1, short) for side in short]
 
     def name_of(self, id: str) -> str:
         return list(self._requests())[int(id.split(".")[1])]
 
-    def _asked(self, side: int, step: int, sides: Sequence[int] = (0, 1)) -> Question:
+    def _question_at(self, side: int, step: int, sides: Sequence[int] = (0, 1)) -> Question:
         """Who makes room in that step of a run? ``sides``: in which runs it is asked."""
         name, requests = self.run_names[side], list(self._requests())
         where = "" if len(sides) == 2 else f" ({name})"
@@ -333,21 +333,21 @@ class PreemptionLab(Lab):
     def _question(self) -> str:
         sides = [side for side in (0, 1) if self._asking(side)]
         guesses = {side: self.predictions.get((side, self.position + 1)) for side in sides}
-        asked = {side: self._asked(side, self.position + 1, sides) for side in sides}
-        said = [asked[side].after(guess) for side, guess in guesses.items() if guess]
-        return " ".join(said or dict.fromkeys(one.ask for one in asked.values()))
+        questions = {side: self._question_at(side, self.position + 1, sides) for side in sides}
+        replies = [questions[side].after(guess) for side, guess in guesses.items() if guess]
+        return " ".join(replies or dict.fromkeys(one.ask for one in questions.values()))
 
     def _verdict(self) -> str:
-        said = []
+        verdicts = []
         for side in (0, 1):
             guess = self.predictions.get((side, self.position))
             if guess is None:
                 continue
             id = f"who.{list(self._requests()).index(guess)}.{side}"
-            said.append(self._asked(side, self.position).verdict(id, guess))
-        if said:
-            return " ".join([*said, score(*self.score)])
-        if told := words.rule(self.histories, self.run_names, self.position):
-            return told
+            verdicts.append(self._question_at(side, self.position).verdict(id, guess))
+        if verdicts:
+            return " ".join([*verdicts, score(*self.score)])
+        if rule := words.rule(self.histories, self.run_names, self.position):
+            return rule
         runs = any(state.running for state in self.states)
         return "All who run have room in the next step." if runs and not any(self._short()) else ""

@@ -78,9 +78,9 @@ class Scene:
 
     @property
     def headline(self) -> str:
-        said = words.headline(self.histories, self.step)
-        if said:
-            return said
+        sentence = words.headline(self.histories, self.step)
+        if sentence:
+            return sentence
         states = [memory.state for memory in self.memory]
         if self.step and not any(s.running or s.waiting or s.swapped for s in states):
             steps = [h.num_steps for h in self.histories]
@@ -235,13 +235,13 @@ def _victims(scene: Scene, side: int) -> Iterator[Mark]:
 def _story(scene: Scene, side: int) -> Iterator[Mark]:
     x, history, memory = HALVES[side], scene.histories[side], scene.memory[side]
     step = min(scene.step, history.num_steps)
-    told = words.story(history, memory.events if scene.step <= history.num_steps else (), scene.step)
+    sentences = words.story(history, memory.events if scene.step <= history.num_steps else (), scene.step)
     loud = scene.step <= history.num_steps and bool(words.went(history, step) or words.came(history, step))
-    lines, tip = _lines(told, loud), " ".join(told)
+    lines, tip = _lines(sentences, loud), " ".join(sentences)
     for less in (" → ", "wants a free one"):  # where there is no room for all: the moves stand in the pools, too
         if len(lines) > 3:
-            told = [sentence for sentence in told if less not in sentence]
-            lines = _lines(told, loud)
+            sentences = [sentence for sentence in sentences if less not in sentence]
+            lines = _lines(sentences, loud)
     pitch = 15 if len(lines) < 3 else 13
     for i, line in enumerate(lines[:3]):
         bold, more = loud and i == 0, " …" if i == 2 and len(lines) > 3 else ""
@@ -249,10 +249,10 @@ def _story(scene: Scene, side: int) -> Iterator[Mark]:
         yield Mark(f"story.{side}.{i}", (x, STORY + pitch * i), f"text s11{' bold' if bold else ''}", text, tip=tip)
 
 
-def _lines(told: Sequence[str], loud: bool) -> list[str]:
+def _lines(sentences: Sequence[str], loud: bool) -> list[str]:
     """Sentences in lines; each begins a new one where it does not fit. The first line may be bold."""
     lines = [""]
-    for sentence in told:
+    for sentence in sentences:
         bold = loud and len(lines) == 1
         if lines[-1] and measure(f"{lines[-1]} {sentence}", f"s11{' bold' if bold else ''}") > HALF - 6:
             lines.append(sentence)

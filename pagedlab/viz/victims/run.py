@@ -73,7 +73,7 @@ class PreemptionHistory(History):
         self.seconds: list[float] = []
         self._away: dict[str, Away] = {}  # the last one of each request
         self._reach: Counter[str] = Counter()  # how far each request was ever computed
-        self._asked = ""  # for whom there was no room, last
+        self._trigger = ""  # for whom there was no room, last
         self._needed = True  # had that one no room in its own blocks?
         self._given: dict[str, tuple[str, bool, list[int]]] = {}  # in this step: who gave up -> for whom, which blocks
         self._moved: dict[str, list[tuple[int, int]]] = {}  # in this step: whose blocks went where
@@ -106,14 +106,14 @@ class PreemptionHistory(History):
         state, step = self.state, self.num_steps + 1
         match event:
             case ev.StepStarted():
-                self._asked, self._given, self._ran, self._moved, self._taken = "", {}, set(), {}, []
+                self._trigger, self._given, self._ran, self._moved, self._taken = "", {}, set(), {}, []
             case ev.AllocationFailed():
-                self._asked, self._needed = event.request_id, self._has_no_room(event)
+                self._trigger, self._needed = event.request_id, self._has_no_room(event)
             case ev.BlocksFreed() if event.pool == "gpu":
-                self._given[event.request_id] = (self._asked, self._needed, list(event.block_ids))
+                self._given[event.request_id] = (self._trigger, self._needed, list(event.block_ids))
             case ev.BlocksSwappedOut():
                 for request_id in event.request_ids:
-                    self._given[request_id] = (self._asked, self._needed, list(event.gpu_block_ids))
+                    self._given[request_id] = (self._trigger, self._needed, list(event.gpu_block_ids))
                     self._moved[request_id] = list(zip(event.gpu_block_ids, event.cpu_block_ids, strict=True))
             case ev.BlocksSwappedIn():
                 for request_id in event.request_ids:
@@ -126,7 +126,7 @@ class PreemptionHistory(History):
                         self._taken += [(away, event.request_id, b) for b in sorted(old)]
             case ev.RequestPreempted():
                 request = state.requests[event.request_id]
-                trigger, needed, blocks = self._given.get(event.request_id, (self._asked, self._needed, []))
+                trigger, needed, blocks = self._given.get(event.request_id, (self._trigger, self._needed, []))
                 away = Away(event.request_id, event.how, step, trigger, request.num_computed_tokens, len(blocks))
                 away.needed = needed
                 if event.how == "swap":

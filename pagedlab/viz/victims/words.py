@@ -49,33 +49,34 @@ def story(history: PreemptionHistory, events: Sequence[ev.Event], step: int) -> 
         return ["Nothing has happened yet." if step == 0 else "This run is over."]
     short = names(history.state.requests)
     gone, back = went(history, step), came(history, step)
-    said = [_gone(away, short) for away in gone] + [_back(away, short, history, step) for away in back]
-    said += [text for away in gone for text in _rule(away, short)]
-    said += [text for away in [*gone, *back] for text in _moved(away, step)]
-    said += [text for away in history.aways for text in _lost(away, short, step)]
+    sentences = [_gone(away, short) for away in gone] + [_back(away, short, history, step) for away in back]
+    sentences += [text for away in gone for text in _rule(away, short)]
+    sentences += [text for away in [*gone, *back] for text in _moved(away, step)]
+    sentences += [text for away in history.aways for text in _lost(away, short, step)]
     special = {away.request_id for away in came(history, step)}
     new = [e.request_id for e in events if isinstance(e, ev.RequestAdmitted) and e.request_id not in special]
     written = [e.request_id for e in events if isinstance(e, ev.SlotWritten)]
     if new:
         tokens = sum(written.count(r) for r in new)
-        said.append(f"{listed(short[r] for r in new)} start{'s' if len(new) == 1 else ''}: {plural(tokens, 'token')}.")
+        who = listed(short[r] for r in new)
+        sentences.append(f"{who} start{'s' if len(new) == 1 else ''}: {plural(tokens, 'token')}.")
     decoding = [r for r in dict.fromkeys(written) if r not in special and r not in new]
     if decoding:
         each = "one token" if len(decoding) == 1 else "one token each"
         wrote = all(written.count(r) == 1 for r in decoding)
-        said.append(f"{listed(short[r] for r in decoding)} wrote {each if wrote else 'their next tokens'}.")
+        sentences.append(f"{listed(short[r] for r in decoding)} wrote {each if wrote else 'their next tokens'}.")
     done = [e.request_id for e in events if isinstance(e, ev.RequestFinished)]
     if done:
-        said.append(f"{listed(short[r] for r in done)} {'is' if len(done) == 1 else 'are'} done.")
-    return said or ["Nobody could run in this step."]
+        sentences.append(f"{listed(short[r] for r in done)} {'is' if len(done) == 1 else 'are'} done.")
+    return sentences or ["Nobody could run in this step."]
 
 
 def _gone(away: Away, short: dict[str, str]) -> str:
     who = short[away.request_id]
-    asked = short.get(away.trigger, "")
-    why = f"No free block for {asked}" if asked != who else f"No free block for {who} itself"
+    trigger = short.get(away.trigger, "")
+    why = f"No free block for {trigger}" if trigger != who else f"No free block for {who} itself"
     if not away.needed:
-        why = f"No free block at {asked}'s turn"
+        why = f"No free block at {trigger}'s turn"
     blocks = plural(away.num_blocks, "block")
     if away.how == "swap":
         return f"{why}: {who}'s {blocks} {'goes' if away.num_blocks == 1 else 'go'} to the CPU."
@@ -108,8 +109,8 @@ def _lost(away: Away, short: dict[str, str], step: int) -> list[str]:
     took: dict[str, list[str]] = {}
     for who, block in takers:
         took.setdefault(short[who], []).append(f"#{block}")
-    told = listed(f"{who} took {listed(blocks)}" for who, blocks in took.items())
-    return [f"{told}: {plural(count, 'token')} of {short[away.request_id]} can be found no more."]
+    clause = listed(f"{who} took {listed(blocks)}" for who, blocks in took.items())
+    return [f"{clause}: {plural(count, 'token')} of {short[away.request_id]} can be found no more."]
 
 
 def rule(histories: Sequence[PreemptionHistory], names_of: Sequence[str], step: int) -> str:
@@ -140,13 +141,13 @@ def headline(histories: Sequence[PreemptionHistory], step: int) -> str:
         return "Before the first step"
     for start, verb, at in (("Memory ran out: ", "made room", went), ("", "came back", came)):
         who = [list(dict.fromkeys(short.get(a.request_id, "?") for a in at(h, step))) for h in histories]
-        told = [f"{listed(w)} {verb}" for w in who]
+        clauses = [f"{listed(w)} {verb}" for w in who]
         if who[0] and who[0] == who[1]:
-            return start + told[0]
+            return start + clauses[0]
         if who[0] and who[1]:
-            return f"{start}{told[0]} (left), {listed(who[1])} (right)"
+            return f"{start}{clauses[0]} (left), {listed(who[1])} (right)"
         if who[0] or who[1]:
-            return start + (f"{told[0]} (left)" if who[0] else f"{told[1]} (right)")
+            return start + (f"{clauses[0]} (left)" if who[0] else f"{clauses[1]} (right)")
     return ""
 
 

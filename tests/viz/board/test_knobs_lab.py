@@ -66,14 +66,14 @@ def test_too_high_a_utilization_ends_in_out_of_memory_on_each_card():
     for card, most in (("T4", 0.96), ("L4", 0.97), ("A100", 0.98), ("H100", 0.99), ("H200", 0.99)):
         assert plan_card(card, "Llama-3.2-1B", gpu_memory_utilization=most).outcome == "fits"
         plan = plan_card(card, "Llama-3.2-1B", gpu_memory_utilization=most + 0.01)
-        assert plan.outcome == "out of memory" and "free at the start" in plan.said
+        assert plan.outcome == "out of memory" and "free at the start" in plan.summary
     crowded = plan_card("H100", held=Held(others=10), gpu_memory_utilization=0.9)
     assert crowded.outcome == "out of memory"  # others on the card count as well
 
 
 def test_a_model_too_large_for_the_card_leaves_no_room():
     plan = plan_card("T4", "Llama-3.1-8B")
-    assert plan.outcome == "no room" and plan.budget.num_blocks == 0 and "No room for a pool" in plan.said
+    assert plan.outcome == "no room" and plan.budget.num_blocks == 0 and "No room for a pool" in plan.summary
     assert plan_card(HERE).budget.card > 0
 
 
@@ -118,7 +118,7 @@ def test_each_knob_does_what_the_chapter_says(base):
 
 def test_a_pool_that_no_request_fits_in_is_told_and_not_run(base):
     run = run_knobs(1, plan_card("L4", gpu_memory_utilization=0.78), base)
-    assert run.outcome == "too small" and "one request may need" in run.said and not run.measured
+    assert run.outcome == "too small" and "one request may need" in run.summary and not run.measured
 
 
 def test_the_board_draws_the_figures_and_stays_in_its_frame(lab):
@@ -170,9 +170,9 @@ def test_the_memory_map_follows_the_chosen_run(lab):
 def test_controls_follow_and_foretell_the_pool(lab):
     assert lab.settings["gpu_memory_utilization"] == 0.99
     lab._knobs["gpu_memory_utilization"].value = 0.8
-    assert "computed" in lab._said.value and "blocks of 16" in lab._said.value
+    assert "computed" in lab._notice.value and "blocks of 16" in lab._notice.value
     lab._card.value = "T4"
-    assert "No room" in lab._said.value
+    assert "No room" in lab._notice.value
     lab._card.value, lab._knobs["gpu_memory_utilization"].value = "L4", 0.99
 
 
@@ -213,7 +213,7 @@ def test_a_chart_compares_the_runs_kept(lab):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"card": "B300"}, "There is no card"),
         ({"model": "gpt"}, "There is no model"),
@@ -223,8 +223,8 @@ def test_a_chart_compares_the_runs_kept(lab):
         ({"fraction": 0}, "fraction"),
     ],
 )
-def test_what_makes_no_sense_is_refused(wrong, said):
-    with pytest.raises(PagedlabError, match=said):
+def test_what_makes_no_sense_is_refused(wrong, message):
+    with pytest.raises(PagedlabError, match=message):
         knobs(**wrong)
 
 
@@ -233,7 +233,7 @@ def test_the_controls_say_what_ran_also_for_a_share_that_the_slider_did_not_have
     for lab in (knobs(load=FEW[:1], gpu_memory_utilization=share), knobs(load=FEW[:1])):
         run = lab.run(gpu_memory_utilization=share)
         assert lab.settings == run.knobs and run.knobs["gpu_memory_utilization"] == share
-        assert run.plan.said.split(":")[0] in lab._said.value and lab.run(block_size=8).knobs["block_size"] == 8
+        assert run.plan.summary.split(":")[0] in lab._notice.value and lab.run(block_size=8).knobs["block_size"] == 8
         assert lab.settings["gpu_memory_utilization"] == share
 
 
@@ -259,7 +259,7 @@ def test_what_is_of_a_wrong_type_is_refused(lab):
         with pytest.raises(PagedlabError, match="others is"):
             Held(others=value)
     full = plan_card("L4", held=Held(others=30))
-    assert full.free_at_start == 0 and "0.0 GiB are free" in full.said
+    assert full.free_at_start == 0 and "0.0 GiB are free" in full.summary
 
 
 def test_every_sum_on_the_board_comes_out_as_it_is_written(lab):
@@ -299,8 +299,8 @@ def test_the_map_says_why_it_opens_where_it_does_and_tells_the_event_first():
     for run, why in zip(lab.runs[:2], ("no other holds more blocks", "the first preemption"), strict=True):
         lab.choose(run.number)
         assert run.why == why and lab.map.words()["verdict"] == f"Step {run.opening}: {why}."
-        said = picture(lab.board.marks())["under.what"].text
-        assert said == f"the memory of run {run.number}, opened at step {run.opening} of {run.steps}: {why}"
+        text = picture(lab.board.marks())["under.what"].text
+        assert text == f"the memory of run {run.number}, opened at step {run.opening} of {run.steps}: {why}"
     assert picture(lab.map.marks())["story"].text.startswith("No free block was left: ")
     lab.map.forward()
     assert lab.map.words()["verdict"] == ""

@@ -16,6 +16,6 @@ def test_a_request_keeps_its_colour_whoever_else_arrives():
 def test_words_from_right_to_left_turn_nothing_around_them():
     assert [labels.quoted(" a"), labels.quoted('"')] == ["“a”", '‹"›']
     for word in ("שלום", "مرحبا", "١٢"):
-        said = labels.quoted(f" {word}")
-        assert said == f"“\u2068{word}\u2069”"
-        assert width(said, 11) == width(f"“{word}”", 11) and cells(said) == cells(word) + 2
+        text = labels.quoted(f" {word}")
+        assert text == f"“\u2068{word}\u2069”"
+        assert width(text, 11) == width(f"“{word}”", 11) and cells(text) == cells(word) + 2

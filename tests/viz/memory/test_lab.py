@@ -96,22 +96,22 @@ def test_two_labs_of_one_driver_go_through_the_run_together(kind):
     driver = EngineDriver(llm)
     one = memory_map(driver)
     two = memory_map(driver) if kind == "memory map" else PrefixLab(driver, [1, 2, 3], None)
-    end, told = FrontEnd(one), []
-    two.send = lambda message, buffers=None: told.append((message["position"], message["run"]["steps"]))
+    end, places = FrontEnd(one), []
+    two.send = lambda message, buffers=None: places.append((message["position"], message["run"]["steps"]))
     end.show(2)
     end.show(3)
-    assert told == [(2, 2), (3, 3)]
+    assert places == [(2, 2), (3, 3)]
     one._receive(None, {"do": "at", "position": 1, "selected": "A", "n": 5}, [])  # a step that was seen: no answer
-    assert told[2:] == [(1, 3)] and two.position == 1
+    assert places[2:] == [(1, 3)] and two.position == 1
     two._receive(None, {"do": "show", "position": 4, "selected": None, "have": None}, [])
     assert end.at[0] == 4 and llm.step_count == 4
     end.check()
     driver.seek(2)  # a cell moves it; labs look after each cell
     one._keep_up()
     assert end.at[0] == 2
-    before = len(told)
+    before = len(places)
     two._keep_up(), two._keep_up()
-    assert len(told) == before + 1
+    assert len(places) == before + 1
 
 
 def test_every_message_says_what_was_the_last_one_heard():
@@ -392,26 +392,26 @@ def test_a_front_end_that_returns_to_a_picture_with_nobody_selected_is_told_who_
     ids=str,
 )
 def test_a_message_that_no_front_end_sends_is_answered_in_one_sentence(message):
-    lab, said = memory_map(crowded()), []
+    lab, sent = memory_map(crowded()), []
     at = (lab.position, lab.selected)
-    lab.send = lambda message, buffers=None: said.append(message)
+    lab.send = lambda message, buffers=None: sent.append(message)
     lab._receive(None, message, [])
-    assert [m.get("error") for m in said] == [NOT_UNDERSTOOD] and (lab.position, lab.selected) == at
+    assert [m.get("error") for m in sent] == [NOT_UNDERSTOOD] and (lab.position, lab.selected) == at
 
 
 def test_a_block_that_is_no_number_is_answered_with_what_is_wanted():
-    lab, said = memory_map(crowded()), []
-    lab.send = lambda message, buffers=None: said.append(message)
+    lab, sent = memory_map(crowded()), []
+    lab.send = lambda message, buffers=None: sent.append(message)
     values = {"entry": "0 → #1", "block": "x"}
     lab._receive(None, {"do": "act", "pane": "grab", "name": "remap", "values": values}, [])
-    assert "There is no block #'x'" in said[-1]["error"]
+    assert "There is no block #'x'" in sent[-1]["error"]
 
 
 def test_what_fails_in_an_engine_is_told_with_its_kind():
     llm = tiny()
     llm.add_request("hello", params(4))
-    lab, said = memory_map(llm), []
+    lab, sent = memory_map(llm), []
     llm.scheduler.schedule = lambda: {}["nothing"]
-    lab.send = lambda message, buffers=None: said.append(message)
+    lab.send = lambda message, buffers=None: sent.append(message)
     lab._receive(None, {"do": "show", "position": lab.num_steps + 1, "selected": None}, [])
-    assert said[-1]["error"] == "The step failed. KeyError: 'nothing'"
+    assert sent[-1]["error"] == "The step failed. KeyError: 'nothing'"

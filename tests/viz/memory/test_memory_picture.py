@@ -34,10 +34,10 @@ def test_table_rows_say_what_the_block_table_says():
         for i in shown:
             filled, size = scene.state.filled(scene.selected, i), scene.state.block_size
             assert marks[f"table.{i}.fill"].text == f"{filled}/{size}"
-            said = marks[f"table.{i}.ref"].text  # one notation, in every row
-            assert re.match(r"ref_cnt (\d+)", said)[1] == str(scene.state.ref_cnt[table[i]])
-            if ": " in said:
-                names = said.split(": ")[1].split(", ")
+            text = marks[f"table.{i}.ref"].text  # one notation, in every row
+            assert re.match(r"ref_cnt (\d+)", text)[1] == str(scene.state.ref_cnt[table[i]])
+            if ": " in text:
+                names = text.split(": ")[1].split(", ")
                 assert names == [scene.names[r] for r in scene.state.owners(table[i])]
             slots = [m for id, m in marks.items() if re.fullmatch(rf"table\.{i}\.(s\d+|full|rest)", id)]
             assert slots, "how full the block is, is drawn in rows of every height"
@@ -92,7 +92,7 @@ def test_a_shared_block_has_a_stripe_in_the_hue_of_its_other_owner():
 
 
 def test_the_pools_key_names_the_selected_request_the_others_and_what_the_sign_means():
-    said = set()
+    titles = set()
     for scene in scenes(CROWDED):
         marks = picture(memory_layout.marks(scene))
         assert ("title.cached" in marks) == bool(scene.state.cached)
@@ -102,8 +102,8 @@ def test_the_pools_key_names_the_selected_request_the_others_and_what_the_sign_m
             assert "dim" in marks["key.others.cell"].cls and "dim" not in marks["key.mine.cell"].cls
         else:
             assert "key.mine" not in marks
-        said |= {marks["title.cached"].text} if scene.state.cached else set()
-    assert said and all("reus" in text for text in said), said
+        titles |= {marks["title.cached"].text} if scene.state.cached else set()
+    assert titles and all("reus" in text for text in titles), titles
 
 
 def test_rows_of_time_are_the_blocks_that_were_held_and_who_is_gone_is_named():
@@ -123,13 +123,13 @@ def test_the_label_of_the_latest_step_does_not_sound_like_the_end():
     llm = LLM("tiny-random", record=True, block_size=4, num_gpu_blocks_override=12)
     llm.add_request("hello you", SamplingParams(max_tokens=6, ignore_eos=True))
     lab = memory_map(llm)
-    said = []
+    texts = []
     while True:
-        said.append(picture(lab.static_marks())["step"].text)
+        texts.append(picture(lab.static_marks())["step"].text)
         if not lab.can_step:
             break
         lab.move(lab.position + 1)
-    assert said == [f"step {k} of {k} so far" for k in range(1, 6)] + ["step 6 of 6"]
+    assert texts == [f"step {k} of {k} so far" for k in range(1, 6)] + ["step 6 of 6"]
     lab.move(2)
     past = picture(lab.static_marks())["step"]
     assert past.text == "step 2 of 6 · the past" and "bold" in past.cls
@@ -358,12 +358,12 @@ def test_a_low_row_of_the_table_has_room_for_how_often_its_block_is_held():
 
 def test_a_long_sentence_goes_on_in_the_second_line():
     trace = recorded_run([list(range(62))], block_size=4, num_blocks=40, max_tokens=2)
-    said = set()
+    sentences = set()
     for scene in scenes(trace):
         marks = picture(memory_layout.marks(scene))
         if "story.2" in marks:
             text = f"{marks['story'].text} {marks['story.2'].text}"
             assert text == marks["story"].tip and "…" not in text.replace(" … (", "")
-            said.add(text)
+            sentences.add(text)
         assert "…" not in marks["story"].text.replace(" … (", "")
-    assert any("is finished" in text and "are free again" in text for text in said), said
+    assert any("is finished" in text and "are free again" in text for text in sentences), sentences

@@ -57,8 +57,8 @@ def test_a_block_is_followed_through_time_and_a_token_is_found():
     lab = memory_map(crowded())
     lab.seek(lab.num_steps)
     lab.act("follow", "block", {"block": "#1"})
-    said = words(lab.pane("follow"))
-    assert "handed out to A" in said and "wrote" in said and "given up by" in said
+    text = words(lab.pane("follow"))
+    assert "handed out to A" in text and "wrote" in text and "given up by" in text
     lab.act("follow", "step 2", {})
     assert lab.position == 2
     lab.act("find", "token", {"token": "physical"})
@@ -119,8 +119,8 @@ def test_a_branch_shares_the_steps_before_it_and_is_compared_with_the_run_it_lef
     values = {"knob": "(none)", "value": "", "prompt": "a third one", "victim": "(none)"}
     lab._receive(None, {"do": "act", "pane": "branch", "name": "branch", "values": values}, [])
     assert len(llm.trace.events) == before  # the run itself goes on as it was
-    said = words(lab.pane("branch"))
-    assert "Memory is not the same from step 6 on" in said and "C finished after step" in said
+    text = words(lab.pane("branch"))
+    assert "Memory is not the same from step 6 on" in text and "C finished after step" in text
     lab._receive(None, {"do": "act", "pane": "branch", "name": "swap", "values": {}}, [])
     end.check()
     assert "branched at step 5" in end.pictures[end.at]["badge.text"][3] and lab.position == 5
@@ -274,8 +274,8 @@ def test_a_branch_with_another_prompt_for_a_request_shows_what_each_answer_becam
     assert whose["options"] == ["one more request", "A, instead of its own", "B, instead of its own"]
     values = {"knob": "(none)", "whose": whose["options"][1], "prompt": "something else", "victim": "(none)"}
     lab.act("branch", "branch", values)
-    said = words(lab.pane("branch"))
-    assert "A's prompt: something else" in said and "A said" in said and "B said" not in said
+    text = words(lab.pane("branch"))
+    assert "A's prompt: something else" in text and "A said" in text and "B said" not in text
     lab.other_run()
     assert "".join(lab.state.requests["A"].texts[:3]) != "Hi " and "B" in lab.state.requests
     with pytest.raises(PagedlabError, match="no request 'Q'"):

@@ -43,7 +43,7 @@ def swapped():
     return llm.trace
 
 
-def told(trace, selected):
+def narration(trace, selected):
     driver = TraceDriver(trace)
     out = []
     for k in range(1, driver.num_steps + 1):
@@ -91,10 +91,10 @@ def test_a_copy_is_drawn_as_it_happens_and_told(forked):
             assert f"copy of #{next(iter(made.values()))}" in marks["key.copied"].text
         rings += len(made)
     assert rings
-    words = told(forked, None)
+    words = narration(forked, None)
     assert "a copy of #" in words and "forked from" in words and "still hold" in words
     first = next(e.request_id for e in forked.events if e.kind == "block_copied")
-    assert "was shared by two, so before it wrote" in told(forked, first)
+    assert "was shared by two, so before it wrote" in narration(forked, first)
 
 
 def test_who_kept_a_block_that_the_others_copied_is_told():
@@ -102,7 +102,7 @@ def test_who_kept_a_block_that_the_others_copied_is_told():
     llm.add_request("Hi there yo", SamplingParams(max_tokens=3, n=4, temperature=1.0, ignore_eos=True))
     while llm.has_unfinished_requests():
         llm.step()
-    told = []
+    sentences = []
     for scene in scenes(llm.trace):
         copies = [e for e in scene.events if e.kind == "block_copied"]
         if not copies or scene.selected != copies[0].request_id:
@@ -111,8 +111,8 @@ def test_who_kept_a_block_that_the_others_copied_is_told():
         mine, others = story(scene)
         assert f"#{copies[0].from_block_id} was shared by four, so before it wrote {scene.selected} got a copy" in mine
         assert f"; {kept} kept it." in others
-        told.append(others)
-    assert told
+        sentences.append(others)
+    assert sentences
 
 
 def test_the_answers_to_one_prompt_are_called_so(forked):
@@ -132,9 +132,9 @@ def test_a_swap_is_shown_and_is_not_called_giving_back(swapped):
         marks = picture(memory_layout.marks(scene))
         assert "swapped out" in marks["head.line"].text and "arrow" not in marks
         assert any("mine" in m.cls for id, m in marks.items() if re.fullmatch(r"cpu\.\d+", id))
-    words = told(swapped, None)
+    words = narration(swapped, None)
     assert (
-        "moved to the CPU's memory" in words + told(swapped, "B/0")
+        "moved to the CPU's memory" in words + narration(swapped, "B/0")
         and "was swapped out" in words
         and "came back" in words
         and "gave back" not in words

@@ -15,7 +15,7 @@ from pagedlab.viz.kit.text import fit, width
 from pagedlab.viz.memory.words import headline, scale
 
 
-def told(trace, position, selected="A"):
+def narration(trace, position, selected="A"):
     driver = TraceDriver(trace)
     driver.seek(position)
     first = driver.num_events(position - 1) if position else 0
@@ -24,7 +24,7 @@ def told(trace, position, selected="A"):
 
 def test_a_prefill_is_told_with_its_blocks_and_that_nothing_is_reserved():
     trace = recorded_run([list(range(9))])
-    assert told(trace, 1)["A"] == (
+    assert narration(trace, 1)["A"] == (
         "Prefill wrote A's 9 tokens into the next free blocks #1, #2 and #3: two blocks full, the last holds one. "
         "No further block is reserved."
     )
@@ -32,27 +32,28 @@ def test_a_prefill_is_told_with_its_blocks_and_that_nothing_is_reserved():
 
 def test_a_decode_step_says_whether_a_block_was_needed():
     trace = recorded_run([list(range(9))], max_tokens=6)
-    assert "at offset 1. 2 slots left, so no block was asked for." in told(trace, 2)["A"]
+    assert "at offset 1. 2 slots left, so no block was asked for." in narration(trace, 2)["A"]
     full = "Now the block is full (◆: others can find it by its hash); no block was asked for yet."
-    assert full in told(trace, 4)["A"]
-    assert "got #4 from the head of the free queue" in told(trace, 5)["A"]
-    assert "A is finished (all its tokens are there): #4, #3, #2 and #1 are free again." in told(trace, 6)["A"]
+    assert full in narration(trace, 4)["A"]
+    assert "got #4 from the head of the free queue" in narration(trace, 5)["A"]
+    assert "A is finished (all its tokens are there): #4, #3, #2 and #1 are free again." in narration(trace, 6)["A"]
 
 
 def test_the_others_are_told_in_brief():
     trace = recorded_run([list(range(9)), list(range(40, 45))])
-    assert told(trace, 1)["B"] == "B wrote 5 tokens into new #4 and #5."
+    assert narration(trace, 1)["B"] == "B wrote 5 tokens into new #4 and #5."
 
 
 def test_a_chunk_says_how_far_the_prompt_is():
     trace = recorded_run([list(range(20))], budget=8)
-    assert "Prefill wrote 8 tokens of A's 20" in told(trace, 1)["A"]
-    assert "Prefill wrote 8 more tokens of A's 20" in told(trace, 2)["A"]
+    assert "Prefill wrote 8 tokens of A's 20" in narration(trace, 1)["A"]
+    assert "Prefill wrote 8 more tokens of A's 20" in narration(trace, 2)["A"]
 
 
 def test_hits_evictions_preemption_and_waiting_are_told():
     trace = crowded()
-    all_told = " ".join(text for k in range(TraceDriver(trace).num_steps + 1) for text in told(trace, k, None).values())
+    steps = range(TraceDriver(trace).num_steps + 1)
+    everything = " ".join(text for k in steps for text in narration(trace, k, None).values())
     for phrase in (
         "found its first 8 tokens in memory",
         "is lost",
@@ -61,7 +62,7 @@ def test_hits_evictions_preemption_and_waiting_are_told():
         "is finished",
         "arrived with",
     ):
-        assert phrase in all_told, phrase
+        assert phrase in everything, phrase
 
 
 def test_a_preemption_is_told_before_what_it_made_room_for_and_shared_blocks_are_not_given_back():
@@ -76,14 +77,14 @@ def test_a_preemption_is_told_before_what_it_made_room_for_and_shared_blocks_are
         for who in gone:
             freed = next(e for e in events if e.kind == "blocks_freed" and e.request_id == who)
             shared = [b for b in freed.block_ids if b not in {*freed.to_head, *freed.to_tail}]
-            text = told(trace, k, who)[who]
+            text = narration(trace, k, who)[who]
             assert f"No free block was left: {who} was preempted" in text and text.count("which others hold") == bool(
                 shared
             )
             for b in shared:
                 assert f"#{b}" not in text.split(", let go of")[0]
         for selected in [None, *driver.state().requests]:
-            mine = told(trace, k, selected).get(selected, "") if selected else ""
+            mine = narration(trace, k, selected).get(selected, "") if selected else ""
             both = f"{mine} {in_brief(events, driver.state(), selected)}"
             assert both.count("No free block was left") == bool(gone)  # told once, whoever is looked at
             if gone:
@@ -107,7 +108,7 @@ def test_every_event_that_changes_a_request_is_told():
     for k in range(1, driver.num_steps + 1):
         events = trace.events[driver.num_events(k - 1) : driver.num_events(k)]
         touched = {e.request_id for e in events if e.kind in ("slot_written", "request_preempted", "request_finished")}
-        assert touched <= set(told(trace, k))
+        assert touched <= set(narration(trace, k))
 
 
 def test_the_button_is_named_after_what_the_step_does():

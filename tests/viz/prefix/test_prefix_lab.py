@@ -104,11 +104,11 @@ def test_a_typed_prompt_is_walked_block_by_block(model):
 
 
 def headlines(lab):
-    said = []
+    lines = []
     for position in range(lab.num_steps + 1):
         lab.seek(position)
-        said.append(picture(lab.marks())["head.line"].text)
-    return said
+        lines.append(picture(lab.marks())["head.line"].text)
+    return lines
 
 
 def test_the_headline_tells_the_step_and_never_the_typed_prompt(model):
@@ -142,7 +142,7 @@ def test_the_headline_tells_waiting_filling_losing_and_preemption(model):
         llm.add_request(text, params(8))
     while llm.has_unfinished_requests():
         llm.step()
-    said = " | ".join(headlines(lab))
+    sentences = " | ".join(headlines(lab))
     for words in (
         "A and B arrive: none of their 16 tokens found",
         " are full and can be found from now on",
@@ -150,13 +150,13 @@ def test_the_headline_tells_waiting_filling_losing_and_preemption(model):
         "B comes back: ",
         "handed out again, and can be found no more",
     ):
-        assert words in said, (words, said)
+        assert words in sentences, (words, sentences)
 
 
 def test_a_headline_has_shorter_words_where_there_is_less_room(model):
     lab = prefix_hits(shared_prompt(model)).lab
-    said = [headline(lab._scene(), room) for room in (900, 500, 330)]
-    assert said == [
+    ways = [headline(lab._scene(), room) for room in (900, 500, 330)]
+    assert ways == [
         "C arrives: 12 of its 17 tokens found, 5 to compute",
         "C arrives: 12 of its 17 tokens found",
         "12 of its 17 tokens found",
@@ -228,8 +228,8 @@ def test_a_live_lab_steps_the_engine_and_a_saved_run_shows_the_same(model, tmp_p
     assert lab.live and [lab.forward() for _ in range(3)] == [1, 1, 1]
     path = save(llm.trace, tmp_path / "run.jsonl.gz")
     again = prefix_hits(path, llm.tokenizer.encode(SYSTEM)).lab
-    said = {"badge", "badge.text", "badge.light"}
-    assert [m for m in again.marks() if m.id not in said] == [m for m in lab.marks() if m.id not in said]
+    badge_ids = {"badge", "badge.text", "badge.light"}
+    assert [m for m in again.marks() if m.id not in badge_ids] == [m for m in lab.marks() if m.id not in badge_ids]
     assert picture(again.marks())["badge.text"].text.startswith("recorded · CPU")
     assert max(sizes[1:]) < 20_000
     assert lab.strip().marks[1:-1][-1].tip == "" and len(lab.strip().marks) == lab.num_steps + 2
@@ -240,7 +240,7 @@ def test_without_a_tokenizer_the_box_takes_token_ids_and_says_so(model):
     hits.box.value = "89 111 117 32"
     assert [x.outcome for x in hits.lab.lookups] == ["last"]
     hits.box.value = "You "
-    assert "no tokenizer" in hits._said.value and len(hits.lab.lookups) == 1
+    assert "no tokenizer" in hits._notice.value and len(hits.lab.lookups) == 1
 
 
 def attached():

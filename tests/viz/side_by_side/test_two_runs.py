@@ -222,9 +222,9 @@ def test_which_block_is_handed_out_next_can_be_predicted_and_is_answered_by_the_
                 lab.predict(3)
         lab.forward()
         if asks:
-            said = lab.words()["verdict"]
-            assert said.startswith("✓" if guess in got else f"You said #{guess}; it was #"), said
-            assert f"Score {right} of {right + wrong}." in said
+            verdict = lab.words()["verdict"]
+            assert verdict.startswith("✓" if guess in got else f"You said #{guess}; it was #"), verdict
+            assert f"Score {right} of {right + wrong}." in verdict
     assert lab.score == (right, right + wrong) and right > 10 and wrong > 10 and not end.errors
     lab.seek(2)
     with pytest.raises(PagedlabError, match="seen"):

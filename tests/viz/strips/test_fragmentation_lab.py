@@ -102,8 +102,8 @@ def test_every_static_picture_is_valid_and_in_its_frame(theme, kind):
 
 def test_a_prediction_is_answered_by_the_next_event():
     lab = fragmentation(moment=0, select="max")
-    asked = "Maximum: A comes in next and takes 24 slots in a row. Where will its tokens begin? Click a free slot."
-    assert lab.words()["question"] == asked
+    question = "Maximum: A comes in next and takes 24 slots in a row. Where will its tokens begin? Click a free slot."
+    assert lab.words()["question"] == question
     lab.point("slot.3.max")
     assert lab.words()["question"] == "You say slot 3. Go on and see."
     assert "guess" in picture(lab.marks())
@@ -128,8 +128,8 @@ def test_saved_traces_show_the_same_pictures_and_say_that_they_are_recorded(tmp_
     for kind, trace in lab.traces.items():
         save(trace, tmp_path / f"{kind}.jsonl.gz")
     again = fragmentation({kind: load(tmp_path / f"{kind}.jsonl.gz") for kind in KINDS})
-    said = {"badge", "badge.text", "badge.light"}
-    assert [m for m in again.marks() if m.id not in said] == [m for m in lab.marks() if m.id not in said]
+    badge_ids = {"badge", "badge.text", "badge.light"}
+    assert [m for m in again.marks() if m.id not in badge_ids] == [m for m in lab.marks() if m.id not in badge_ids]
     badge = picture(again.marks())["badge.text"].text
     assert badge.startswith("recorded · no model · 20") and not again.live
 
@@ -167,8 +167,8 @@ def test_c_arrives_later_and_takes_two_blocks_that_do_not_touch_where_no_hole_is
     assert lab.strips["oracle"].wait.longest == 18 and lab.strips["power_of_two"].wait.scattered
     assert list(lab.strips["paged"].state.tables["C"]) == [10, 7]
     lab.choose("paged")
-    said = picture(lab.marks())["paged.story"].text
-    assert said == "C arrives. C took blocks #10 and #7: they need not touch."
+    text = picture(lab.marks())["paged.story"].text
+    assert text == "C arrives. C took blocks #10 and #7: they need not touch."
     lab.seek(lab.position - 1)
     assert "C" not in lab.strips["paged"].state.requests
     assert lab.words()["question"].startswith("Paged: C arrives next and takes 2 blocks.")
@@ -177,11 +177,11 @@ def test_c_arrives_later_and_takes_two_blocks_that_do_not_touch_where_no_hole_is
 
 def test_a_moment_shows_who_arrives_though_nobody_comes_in():
     lab = fragmentation([(20, 4), (20, 4), (20, 3, 2)], select="max", moment=0)
-    said = []
+    sentences = []
     while lab.forward():
-        said.append(lab.words()["say"])
-    assert any("C arrives." in words for words in said)
-    assert not any("A arrives" in words for words in said)
+        sentences.append(lab.words()["say"])
+    assert any("C arrives." in words for words in sentences)
+    assert not any("A arrives" in words for words in sentences)
 
 
 @pytest.mark.parametrize("load", [5, None, "ab", [None], [(1,)], [(1, 2, 3, 4)], [("a", 2)], [(1.5, 2)], [(1, 2, "x")],
@@ -246,8 +246,8 @@ def test_who_comes_in_has_a_letter_before_it_has_written():
     marks = picture(lab.marks())
     for kind, strip in lab.strips.items():
         assert strip.num("token") == 0
-        said = [mark.text for id, mark in marks.items() if id.startswith(f"{kind}.who.")]
-        assert said == list(strip.state.running)
+        letters = [mark.text for id, mark in marks.items() if id.startswith(f"{kind}.who.")]
+        assert letters == list(strip.state.running)
 
 
 def test_blocks_that_are_apart_say_whose_logical_block_they_are():
@@ -280,9 +280,9 @@ def test_lines_that_coincide_lie_side_by_side_and_steps_are_numbered_where_they_
 
 def test_full_blocks_have_an_owner_and_freed_ones_a_number():
     lab = fragmentation(moment=0, select="paged")
-    told = []
+    sentences = []
     while lab.forward():
-        told.append(lab.words()["say"])
-    text = " ".join(told)
+        sentences.append(lab.words()["say"])
+    text = " ".join(sentences)
     assert "The blocks of G and H were full, they got #15 and #16." in text
     assert "A and C are finished: #5, #4, #2 and #1 are free again." in text and ".." not in text

@@ -80,8 +80,8 @@ def test_the_bill_holds_for_random_workloads_and_each_victim_is_told_once(model,
         done, price = work_done(llm), lab.price(side)
         assert (price.recomputed, price.found) == (done["recomputed_tokens"], done["found_tokens"])
         assert price.carried * lab.histories[side].bytes_per_block == done["swapped_bytes"]
-        told = [(e.request_id, e.how) for e in llm.trace.events if e.kind == "request_preempted"]
-        assert [(a.request_id, a.how) for a in lab.histories[side].aways] == told
+        preempted = [(e.request_id, e.how) for e in llm.trace.events if e.kind == "request_preempted"]
+        assert [(a.request_id, a.how) for a in lab.histories[side].aways] == preempted
         assert all(away.back is not None for away in lab.histories[side].aways)
 
 
@@ -129,8 +129,8 @@ def test_a_victim_that_needed_no_block_is_told_with_the_rule_of_the_paper(model)
                 state = replay(llm.trace, i)
                 aways = lab.histories[side].aways
                 away = next(a for a in aways if a.step == state.step and a.request_id == event.request_id)
-                asked = max(j for j in range(i) if llm.trace.events[j].kind == "allocation_failed")
-                before = replay(llm.trace, asked)
+                failed = max(j for j in range(i) if llm.trace.events[j].kind == "allocation_failed")
+                before = replay(llm.trace, failed)
                 room = len(before.tables[away.trigger]) * 4 - before.requests[away.trigger].num_computed_tokens
                 assert away.needed == (room < 1) and (away.needed or side == 1)
     assert {a.needed for a in lab.histories[1].aways} == {True, False}
@@ -151,7 +151,7 @@ def test_the_pills_and_what_is_given_back_count_the_slots_that_are_drawn(lab):
 
 
 def test_whoever_takes_a_block_that_could_be_found_is_named_and_the_numbers_are_those_of_the_bar(lab):
-    told = 0
+    takings = 0
     before = {}
     for position in range(lab.num_steps + 1):
         lab.seek(position)
@@ -164,16 +164,16 @@ def test_whoever_takes_a_block_that_could_be_found_is_named_and_the_numbers_are_
                 id = f"gone.0.{away.request_id}.says"
                 count, takers = away.lost[position]
                 assert before[id] - now[id] == count
-                said = " ".join(t for k, t in shown.items() if k.startswith("story.0."))
-                assert f"{count} tokens of {away.request_id} can be found no more" in said or said.endswith("…")
+                text = " ".join(t for k, t in shown.items() if k.startswith("story.0."))
+                assert f"{count} tokens of {away.request_id} can be found no more" in text or text.endswith("…")
                 got = [e for e in lab._events(0) if e.kind == "blocks_allocated"]
                 assert all(any(e.request_id == who and b in e.block_ids for e in got) for who, b in takers)
-                told += 1
+                takings += 1
         for id in before.keys() & now.keys():
             if now[id] < before[id]:
                 assert any(position in a.lost for a in history.aways)
         before = now
-    assert told
+    assert takings
 
 
 def test_each_block_that_is_carried_is_told_with_where_it_went(lab):
