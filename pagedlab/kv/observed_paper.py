@@ -56,15 +56,15 @@ class ObservedBlockSpaceManager:
     # What did not fit.
 
     def can_allocate(self, group: Any) -> bool:
-        return self._said_no(self._manager.can_allocate, group, sum(len(s.all_token_ids) for s in group.get_seqs()))
+        return self._noting(self._manager.can_allocate, group, sum(len(s.all_token_ids) for s in group.get_seqs()))
 
     def can_append_slot(self, group: Any) -> bool:
-        return self._said_no(self._manager.can_append_slot, group, len(group.get_seqs()))
+        return self._noting(self._manager.can_append_slot, group, len(group.get_seqs()))
 
     def can_swap_in(self, group: Any) -> bool:
-        return self._said_no(self._manager.can_swap_in, group, sum(len(s.all_token_ids) for s in group.get_seqs()))
+        return self._noting(self._manager.can_swap_in, group, sum(len(s.all_token_ids) for s in group.get_seqs()))
 
-    def _said_no(self, ask: Any, group: Any, num_tokens: int) -> bool:
+    def _noting(self, ask: Any, group: Any, num_tokens: int) -> bool:
         yes = ask(group)
         if not yes:
             self._emit(

@@ -13,7 +13,7 @@ from pagedlab.viz.kit.labels import listed, names, number, ordinal, plural, quot
 
 
 @dataclass
-class _Told:
+class _Part:
     """One request's part in the step."""
 
     arrived: ev.RequestArrived | None = None
@@ -98,7 +98,7 @@ def in_brief(events: Sequence[ev.Event], state: MemoryState, but: str | None = N
 _ORDER = ("hits", "room", "waits", "fork", "copy", "tokens", "new", "token", "lost", "done")  # as it is told
 
 
-def _kinds(part: _Told) -> dict[tuple[str, Any], list[int]]:
+def _kinds(part: _Part) -> dict[tuple[str, Any], list[int]]:
     """What this request did that others may have done as well, and the blocks that it concerns."""
     kinds: dict[tuple[str, Any], list[int]] = {}
     if part.evicted:
@@ -126,7 +126,7 @@ def _kinds(part: _Told) -> dict[tuple[str, Any], list[int]]:
     return kinds
 
 
-def _drop(part: _Told, kind: str) -> None:
+def _drop(part: _Part, kind: str) -> None:
     """Do not tell this again of the request alone."""
     match kind:
         case "hits":
@@ -175,9 +175,9 @@ def _together(kind: tuple[str, Any], who: list[str], blocks: list[int], short: d
     return f"{them} {'is' if one else 'are'} finished{f': {each} are free again' if len(blocks) > 1 and each else ''}."
 
 
-def _read(events: Sequence[ev.Event]) -> tuple[dict[str, _Told], list[str]]:
+def _read(events: Sequence[ev.Event]) -> tuple[dict[str, _Part], list[str]]:
     """Each request's part in the step, in the order of their first event; and what concerns no request."""
-    parts: dict[str, _Told] = {}
+    parts: dict[str, _Part] = {}
     evicted: list[int] = []
     general = []
     reordered: list[ev.FreeQueueReordered] = []
@@ -193,14 +193,14 @@ def _read(events: Sequence[ev.Event]) -> tuple[dict[str, _Told], list[str]]:
             off = "off: whoever writes into a shared block overwrites what the others have there"
             general.append(f"You switched copy-on-write {'on again' if e.on else off}.")
         for moved in getattr(e, "request_ids", ()):  # a whole group is swapped at once
-            _take(parts.setdefault(moved, _Told()), e)
+            _take(parts.setdefault(moved, _Part()), e)
         if isinstance(e, ev.RequestForked):
-            parts.setdefault(e.child_id, _Told()).parent = e.request_id
+            parts.setdefault(e.child_id, _Part()).parent = e.request_id
             continue
         request_id = getattr(e, "request_id", None)
         if request_id is None:
             continue
-        part = parts.setdefault(request_id, _Told())
+        part = parts.setdefault(request_id, _Part())
         if isinstance(e, ev.SlotWritten):
             before = written.get((e.block_id, e.offset))
             if before and before.request_id != request_id:  # only after an edit by hand
@@ -225,7 +225,7 @@ def _own_order(events: Sequence[ev.FreeQueueReordered]) -> str:
     return f"The pool hands out its free blocks in an order of its own: it moved {_blocks(moved)}."
 
 
-def _take(part: _Told, e: ev.Event) -> None:
+def _take(part: _Part, e: ev.Event) -> None:
     match e:
         case ev.RequestArrived():
             part.arrived = e
@@ -261,7 +261,7 @@ def _take(part: _Told, e: ev.Event) -> None:
             part.edited = e
 
 
-def _tell(name: str, part: _Told, state: MemoryState, request_id: str, brief: bool) -> str:
+def _tell(name: str, part: _Part, state: MemoryState, request_id: str, brief: bool) -> str:
     sentences = []
     if part.refused:
         return f"{name} was refused: {part.refused}"
@@ -342,7 +342,7 @@ def _tell(name: str, part: _Told, state: MemoryState, request_id: str, brief: bo
     return " ".join(sentences)
 
 
-def _made_room(parts: dict[str, _Told], state: MemoryState, but: str | None = None) -> list[str]:
+def _made_room(parts: dict[str, _Part], state: MemoryState, but: str | None = None) -> list[str]:
     """Who was preempted, but for ``but``: a sentence for each, or one for all who did nothing else in this step."""
     short = names(state.requests)
     gone = {r: part for r, part in parts.items() if part.preempted and r != but}
@@ -367,7 +367,7 @@ def _gave_back(*freed: ev.BlocksFreed) -> str:
     return f"{text}, let go of {_blocks(shared)}, which others hold," if shared else text
 
 
-def _hits(name: str, part: _Told, state: MemoryState) -> str:
+def _hits(name: str, part: _Part, state: MemoryState) -> str:
     tokens = len(part.hits) * state.block_size
     revived = (
         ""
@@ -379,7 +379,7 @@ def _hits(name: str, part: _Told, state: MemoryState) -> str:
     return f"{name} found its first {tokens} tokens in memory: {_blocks(part.hits)}{revived}, nothing computed."
 
 
-def _written(name: str, part: _Told, state: MemoryState, request_id: str) -> str:
+def _written(name: str, part: _Part, state: MemoryState, request_id: str) -> str:
     first, last = part.written[0], part.written[-1]
     count, size = len(part.written), state.block_size
     if part.reserved or request_id in state.regions:
@@ -425,7 +425,7 @@ def _copy(name: str, e: ev.BlockCopied, sharers: int, brief: bool) -> str:
     )
 
 
-def _sharers(block_id: int, parts: dict[str, _Told], state: MemoryState) -> int:
+def _sharers(block_id: int, parts: dict[str, _Part], state: MemoryState) -> int:
     """How many held a block before those copied it who did so in this step."""
     gone = {r for r, part in parts.items() if part.freed and block_id in part.freed.block_ids}
     copied = {r for r, part in parts.items() if any(e.from_block_id == block_id for e in part.copies)}
@@ -436,7 +436,7 @@ def _queue(state: MemoryState) -> str:
     return "the top of the free stack" if state.era == "paper" else "the head of the free queue"
 
 
-def _briefly(name: str, part: _Told) -> str:
+def _briefly(name: str, part: _Part) -> str:
     first = part.written[0]
     blocks = list(dict.fromkeys(e.block_id for e in part.written))
     what = quoted(first.text) if len(part.written) == 1 else plural(len(part.written), "token")
