@@ -19,8 +19,8 @@ import typing
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-SCHEMA_VERSION = 2  # 2 has FreeQueueReordered; a trace of schema 1 is read as it is
-READABLE = (1, 2)
+SCHEMA_VERSION = 3  # 2 has FreeQueueReordered, 3 PoolFound and RequestFound; older traces are read as they are
+READABLE = (1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +47,44 @@ class StepEnded(Event):
     num_tokens: int
     seconds: float
     device: str
+
+
+# -------------------------------------------------------------------------------------- found in mid-run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolFound(Event):
+    """A watch began in mid-run, or began again after it had lost something: so the pool stood then. Whatever the trace
+    said before is void.
+
+    ``step``: the engine's own number of the last step. ``free``: the free queue, head first. ``ref_cnt``: of all
+    blocks. ``num_missed``: messages that were sent since the one before and never came here. Behind it comes a
+    :class:`RequestFound` for each unfinished request and a :class:`BlockCached` for each block with a hash.
+    """
+
+    step: int
+    free: tuple[int, ...]
+    ref_cnt: tuple[int, ...]
+    num_missed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFound(Event):
+    """An unfinished request, as it was found: those that run first, then those that wait, each in their queue's order.
+
+    ``status``: running, waiting or preempted. ``block_ids``: its table. The K and V of its first
+    ``num_computed_tokens`` tokens are in memory.
+    """
+
+    request_id: str
+    token_ids: tuple[int, ...]
+    texts: tuple[str, ...]
+    num_prompt_tokens: int
+    max_tokens: int
+    status: str
+    num_computed_tokens: int
+    block_ids: tuple[int, ...]
+    num_preemptions: int = 0
 
 
 # -------------------------------------------------------------------------------------------------- requests

@@ -210,7 +210,7 @@ def replay(trace: Trace, upto: int | None = None) -> MemoryState:
 
 def _spoken_of(event: ev.Event) -> tuple[str, ...]:
     """The requests that must be known by then."""
-    if isinstance(event, ev.RequestArrived):
+    if isinstance(event, ev.RequestArrived | ev.RequestFound):
         return ()
     request_id = getattr(event, "request_id", None)
     return (*getattr(event, "request_ids", ()), *([] if request_id is None else [request_id]))
@@ -223,6 +223,41 @@ def _step_started(s: MemoryState, e: ev.StepStarted) -> None:
 
 def _step_ended(s: MemoryState, e: ev.StepEnded) -> None:
     s.running_step = False
+
+
+def _pool_found(s: MemoryState, e: ev.PoolFound) -> None:
+    if len(e.ref_cnt) != s.num_blocks or not set(e.free) <= set(range(s.num_blocks)):
+        raise ValueError(f"a pool of {len(e.ref_cnt)} blocks, where the header says {s.num_blocks}")
+    found = MemoryState.initial(s.num_blocks, s.block_size, s.era)
+    found.step, found.free, found.ref_cnt = e.step, list(e.free), list(e.ref_cnt)
+    found.counts, found.num_missed_batches = s.counts, s.num_missed_batches + e.num_missed
+    vars(s).update(vars(found))
+
+
+def _request_found(s: MemoryState, e: ev.RequestFound) -> None:
+    queues = {"running": s.running, "waiting": s.waiting, "preempted": s.waiting}
+    if len(e.texts) != len(e.token_ids) or not e.num_computed_tokens <= len(e.token_ids):
+        raise ValueError(f"{len(e.texts)} texts and {e.num_computed_tokens} computed of {len(e.token_ids)} tokens")
+    request = RequestState(
+        e.request_id,
+        list(e.token_ids),
+        list(e.texts),
+        e.num_prompt_tokens,
+        e.max_tokens,
+        status=e.status,
+        num_computed_tokens=e.num_computed_tokens,
+        num_preemptions=e.num_preemptions,
+        root=e.request_id,
+    )
+    s.requests[e.request_id] = request
+    queues[e.status].append(e.request_id)
+    if e.block_ids:
+        s.tables[e.request_id] = list(e.block_ids)
+    for position in range(e.num_computed_tokens):
+        block, offset = divmod(position, s.block_size)
+        s.slots[e.block_ids[block]][offset] = Slot(
+            e.request_id, position, e.token_ids[position], e.texts[position]
+        )
 
 
 def _request_arrived(s: MemoryState, e: ev.RequestArrived) -> None:
@@ -500,6 +535,8 @@ def _kernel_span(s: MemoryState, e: ev.KernelSpan) -> None:
 _HANDLERS = {
     ev.StepStarted: _step_started,
     ev.StepEnded: _step_ended,
+    ev.PoolFound: _pool_found,
+    ev.RequestFound: _request_found,
     ev.RequestArrived: _request_arrived,
     ev.RequestQueued: _request_queued,
     ev.RequestAdmitted: _request_admitted,

@@ -12,6 +12,10 @@ In this process, one step at a time::
     vllm.add_request("One block is not enough", max_tokens=40)
     memory_map(vllm)
 
+A server, whose trace is then published for ``pagedlab attach``::
+
+    vllm serve MODEL --scheduler-cls pagedlab.watch.WatchedScheduler
+
 This side of it is all that vLLM's process loads: no widgets, no model of ours. Read ``hooks.py`` (what is noted, and
 where), then ``tell.py`` (from notes to events), then ``driver.py``.
 """
@@ -21,7 +25,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_HOME = {"of": "driver", "Watch": "driver", "WatchDriver": "driver"}
+_HOME = {"of": "driver", "Watch": "driver", "WatchDriver": "driver", "WatchedScheduler": "scheduler"}
 
 __all__ = list(_HOME)
 

@@ -20,8 +20,8 @@ HOW = (
 
 def of(llm: Any) -> WatchDriver:
     """A driver for the labs over this ``vllm.LLM``, whose engine runs in this process: ``memory_map(of(llm))`` steps
-    vLLM's own engine. PagedlabError for anything else, for an engine that is busy already, and for one that has what
-    our events have no words for."""
+    vLLM's own engine. One that has worked already is shown as it is found. PagedlabError for anything else, and for an
+    engine with what our events have no words for."""
     try:
         engine = llm.llm_engine
         core = engine.engine_core.engine_core
@@ -30,8 +30,6 @@ def of(llm: Any) -> WatchDriver:
         what = "an engine in another process" if hasattr(llm, "llm_engine") else f"a {type(llm).__name__}"
         raise PagedlabError(f"pagedlab.watch.of takes a vllm.LLM in this process, not {what}. {HOW}") from None
     if not hasattr(scheduler, "pagedlab_watch"):
-        if engine.has_unfinished_requests() or core.batch_queue:
-            raise PagedlabError("This vLLM is busy: watch it before its first request, or once it has none left.")
         scheduler.pagedlab_watch = Watch(scheduler, llm.get_tokenizer().decode)
     return WatchDriver(llm, scheduler.pagedlab_watch)
 
@@ -43,8 +41,9 @@ class Watch:
         self.recorder = Recorder(header(scheduler))
         self._notes: list[Note] = []
         self._hooks = Hooks(scheduler, self._notes.extend)
-        ahead = bool(scheduler.vllm_config.scheduler_config.async_scheduling)
-        self._teller = Teller(self.recorder, self._hooks.block_size, texts(decode), ahead, self._hooks.sources)
+        self._teller = Teller(self.recorder, texts(decode), self._hooks.sources)
+        if not self._hooks.is_fresh():
+            self._notes.append(self._hooks.found())
 
     @property
     def trace(self) -> Trace:

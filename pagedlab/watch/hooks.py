@@ -9,7 +9,9 @@ Source: vLLM v0.32.0, ``v1/core/sched/scheduler.py``, ``v1/core/kv_cache_manager
 
 from __future__ import annotations
 
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,13 +20,17 @@ from pagedlab.trace.recorder import source_of
 
 Note = tuple[Any, ...]  # its kind, then what the function of that kind in tell.py takes
 
+GROUP_BYTES = 4  # behind a block's hash: the number of its group (v1/core/kv_cache_utils.py)
 POOL = ("get_new_blocks", "touch", "free_blocks", "cache_full_blocks", "evict_blocks", "reset_prefix_cache")
 MANAGER = ("get_computed_blocks", "allocate_slots", "free")
 SCHEDULER = ("add_request", "schedule", "_preempt_request", "update_from_output", "finish_requests")
 
 
 class Hooks:
-    """``take`` is given the notes of a step when it is over, and those from between two steps when they are made."""
+    """``take`` is given the notes of a step when it is over, and those from between two steps when they are made.
+
+    ``lock`` is held while vLLM changes anything that is watched, and while ``take`` runs.
+    """
 
     def __init__(self, scheduler: Any, take: Callable[[list[Note]], None]) -> None:
         self.scheduler = scheduler
@@ -34,10 +40,15 @@ class Hooks:
         [self.group] = self.manager.coordinator.single_type_managers
         self.block_size: int = self.group.block_size
         self.sources: dict[str, str] = {}  # method -> where it is written, for an event's ``source``
+        self.lock = threading.RLock()
         self._take = take
         self._notes: list[Note] = []
+        self._step = 0  # how often vLLM has scheduled
         self._who = ""  # on whose behalf the manager works
-        self._in_step = False
+        self._flights: deque[list] = deque()  # batches that are scheduled, and not taken in yet
+        self._named: dict[
+            int, tuple[bytes | None, bytes, list[int]]
+        ] = {}  # block -> its parent's hash, its own, tokens
         self._hooked = [(self.pool, POOL), (self.manager, MANAGER), (scheduler, SCHEDULER)]
         for owner, names in self._hooked:
             for name in names:
@@ -54,6 +65,41 @@ class Hooks:
     def _pass_on(self) -> None:
         notes, self._notes = self._notes, []
         self._take(notes)
+
+    def is_fresh(self) -> bool:
+        """Is the pool as it was made? Then a trace can begin at its beginning."""
+        free = [block.block_id for block in self.pool.free_block_queue.get_all_free_blocks()]
+        return free == list(range(1, self.pool.num_gpu_blocks)) and not self.scheduler.requests
+
+    def found(self) -> Note:
+        """How everything stands now, for somebody who has none of the notes before. Those up to now are passed on."""
+        with self.lock:
+            self._pass_on()
+            tables, late = self.group.req_to_blocks, dict[str, int]()
+            if len(self._flights) > 1:  # the tokens of the last batch are not known yet: it is told later
+                late = {request_id: start for request_id, start, _, _ in self._flights[-1]}
+            requests = [
+                (
+                    request.request_id,
+                    list(request.all_token_ids),
+                    request.num_prompt_tokens,
+                    request.max_tokens,
+                    status,
+                    late.get(request.request_id, request.num_computed_tokens),
+                    [block.block_id for block in tables.get(request.request_id, ())],
+                    request.num_preemptions,
+                )
+                for status, queue in (("running", self.scheduler.running), ("waiting", self.scheduler.waiting))
+                for request in queue
+            ]
+            free = [block.block_id for block in self.pool.free_block_queue.get_all_free_blocks()]
+            owners = [0 if block.is_null else block.ref_cnt for block in self.pool.blocks]
+            named = [
+                (block.block_id, *self._named.get(block.block_id, (None, block.block_hash[:-GROUP_BYTES], [])))
+                for block in self.pool.blocks
+                if block.block_hash is not None
+            ]
+            return ("found", self._step, free, owners, requests, named, list(self._flights))
 
     # ---------------------------------------------------------------------------------------------------- the pool
 
@@ -96,6 +142,10 @@ class Hooks:
                 hashes = request.block_hashes[max(0, first - 1) : end]  # the parent's in front, where there is one
                 tokens = request.all_token_ids[first * size : end * size]
                 self._notes.append(("cached", numbers, hashes, tokens))
+                before = len(hashes) - len(numbers)
+                for i, number in enumerate(numbers):
+                    parent = hashes[before + i - 1] if before + i else None
+                    self._named[number] = parent, hashes[before + i], tokens[i * size : (i + 1) * size]
 
         return cache_full_blocks
 
@@ -108,10 +158,10 @@ class Hooks:
 
     def _reset_prefix_cache(self, real: Callable) -> Callable:
         def reset_prefix_cache() -> bool:
-            done = real()
-            if done:
-                self._notes.append(("reset",))
-                if not self._in_step:
+            with self.lock:
+                done = real()
+                if done:
+                    self._notes.append(("reset",))
                     self._pass_on()
             return done
 
@@ -150,12 +200,13 @@ class Hooks:
 
     def _add_request(self, real: Callable) -> Callable:
         def add_request(request: Any) -> None:
-            known = request.request_id in self.scheduler.requests  # then this is one more chunk of a streamed prompt
-            real(request)
-            if not known:
-                tokens = list(request.all_token_ids)
-                self._notes.append(("arrived", request.request_id, tokens, request.max_tokens))
-                self._pass_on()
+            with self.lock:
+                known = request.request_id in self.scheduler.requests  # then it is one more piece of a streamed prompt
+                real(request)
+                if not known:
+                    tokens = list(request.all_token_ids)
+                    self._notes.append(("arrived", request.request_id, tokens, request.max_tokens))
+                    self._pass_on()
 
         return add_request
 
@@ -170,49 +221,57 @@ class Hooks:
         size, tables = self.block_size, self.group.req_to_blocks
 
         def schedule(*args: Any, **kwargs: Any) -> Any:
-            self._in_step = True
-            self._notes.append(("schedule", time.perf_counter()))
-            output = real(*args, **kwargs)
-            requests, batch = self.scheduler.requests, []
-            for request_id, count in output.num_scheduled_tokens.items():
-                end = requests[request_id].num_computed_tokens
-                held = tables[request_id][(end - count) // size : (end - 1) // size + 1]
-                batch.append((request_id, end - count, end, [block.block_id for block in held]))
-            self._notes.append(("scheduled", batch, time.perf_counter()))
+            with self.lock:
+                self._step += 1
+                self._notes.append(("schedule", time.perf_counter()))
+                output = real(*args, **kwargs)
+                requests, batch = self.scheduler.requests, []
+                for request_id, count in output.num_scheduled_tokens.items():
+                    end = requests[request_id].num_computed_tokens
+                    held = tables[request_id][(end - count) // size : (end - 1) // size + 1]
+                    batch.append((request_id, end - count, end, [block.block_id for block in held]))
+                self._flights.append(batch)
+                self._notes.append(("scheduled", batch, time.perf_counter()))
             return output
 
         return schedule
 
     def _update_from_output(self, real: Callable) -> Callable:
         def update_from_output(scheduler_output: Any, model_runner_output: Any) -> Any:
-            requests = self.scheduler.requests
-            batch = [requests[name] for name in scheduler_output.num_scheduled_tokens if name in requests]
-            lengths = [request.num_tokens for request in batch]
-            sampled: list[tuple[str, list[int]]] = []
-            self._notes.append(("update", sampled))  # filled in below: which tokens are kept is known afterwards
-            result = real(scheduler_output, model_runner_output)
-            for request, length in zip(batch, lengths, strict=True):
-                if request.num_tokens > length:
-                    sampled.append((request.request_id, request.all_token_ids[length:]))
-                if request.is_finished():
-                    self._notes.append(("finished", request.request_id, request.get_finished_reason().name.lower()))
-            self._notes.append(("updated", time.perf_counter()))
-            self._in_step = False
-            self._pass_on()
+            with self.lock:
+                requests = self.scheduler.requests
+                batch = [requests[name] for name in scheduler_output.num_scheduled_tokens if name in requests]
+                lengths = [request.num_tokens for request in batch]
+                sampled: list[tuple[str, list[int]]] = []
+                self._notes.append(("update", sampled))  # filled in below: what is kept is known afterwards
+                if self._flights:
+                    self._flights.popleft()
+                result = real(scheduler_output, model_runner_output)
+                for request, length in zip(batch, lengths, strict=True):
+                    if request.num_tokens > length:
+                        sampled.append((request.request_id, request.all_token_ids[length:]))
+                    if request.is_finished():
+                        self._notes.append(("finished", request.request_id, _reason(request)))
+                self._notes.append(("updated", time.perf_counter()))
+                self._pass_on()
             return result
 
         return update_from_output
 
     def _finish_requests(self, real: Callable) -> Callable:
         def finish_requests(*args: Any, **kwargs: Any) -> Any:
-            gone = real(*args, **kwargs)
-            for request in gone:
-                self._notes.append(("finished", request.request_id, request.get_finished_reason().name.lower()))
-            if not self._in_step:
+            with self.lock:
+                gone = real(*args, **kwargs)
+                for request in gone:
+                    self._notes.append(("finished", request.request_id, _reason(request)))
                 self._pass_on()
             return gone
 
         return finish_requests
+
+
+def _reason(request: Any) -> str:
+    return request.get_finished_reason().name.lower()
 
 
 def _check(scheduler: Any) -> None:

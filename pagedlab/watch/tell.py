@@ -24,18 +24,17 @@ SAMPLES = "vllm.v1.worker.gpu_model_runner:GPUModelRunner.sample_tokens"
 
 
 class Teller:
-    """``piece``: a token's own text. ``ahead``: does this vLLM schedule one step ahead? ``sources``: by method."""
+    """``piece``: a token's own text. ``sources``: by method of vLLM's, where it is written."""
 
-    def __init__(
-        self, recorder: Recorder, block_size: int, piece: Callable[[int], str], ahead: bool, sources: dict[str, str]
-    ) -> None:
-        self.recorder = recorder
+    def __init__(self, recorder: Recorder, piece: Callable[[int], str], sources: dict[str, str]) -> None:
+        header = recorder.trace.header
         self.step = 0
-        self._size = block_size
+        self._emit_now = recorder.emit
+        self._size = header["config"]["block_size"]
         self._piece = piece
-        self._ahead = ahead
+        self._ahead = header["async_scheduling"]
         self._sources = sources
-        self._device = recorder.trace.header["device"]
+        self._device = header["device"]
         self._names: dict[str, str] = {}  # vLLM's id of a request -> the name that it has in the trace
         self._known: dict[str, list[int]] = {}  # by vLLM's id: the tokens of each unfinished request
         self._running: set[str] = set()
@@ -43,6 +42,7 @@ class Teller:
         self._flights: deque[Batch] = deque()  # scheduled, and not taken in yet
         self._held: list[ev.Event] | None = None
         self._open = False
+        self.missed = 0  # messages, since the last one that was told
         self._started = 0.0
         self._written_tokens = 0
 
@@ -52,7 +52,7 @@ class Teller:
 
     def _emit(self, event: ev.Event) -> None:
         if self._held is None:
-            self.recorder.emit(event)
+            self._emit_now(event)
         else:
             self._held.append(event)
 
@@ -138,13 +138,75 @@ class Teller:
                 )
             self._written_tokens += end - start
 
+    def _found(
+        self,
+        step: int,
+        free: list[int],
+        ref_cnt: list[int],
+        requests: list[tuple],
+        named: list[tuple[int, bytes | None, bytes, list[int]]],
+        flights: list[Batch],
+    ) -> None:
+        """A watch that begins in mid-run. What was known before is void."""
+        source = self._sources["schedule"]
+        self._held, self._open, self.step = None, False, step
+        self._emit(
+            ev.PoolFound(
+                step=self.step, free=tuple(free), ref_cnt=tuple(ref_cnt), num_missed=self.missed, source=source
+            )
+        )
+        self._names, self._known, self._running, self.missed = {}, {}, set(), 0
+        for (
+            request_id,
+            tokens,
+            num_prompt_tokens,
+            max_tokens,
+            status,
+            num_computed,
+            blocks,
+            num_preemptions,
+        ) in requests:
+            self._names[request_id] = self._name(request_id)
+            self._known[request_id] = list(tokens)
+            if status == "running":
+                self._running.add(request_id)
+            self._emit(
+                ev.RequestFound(
+                    request_id=self._names[request_id],
+                    token_ids=tuple(tokens),
+                    texts=tuple(map(self._piece, tokens)),
+                    num_prompt_tokens=num_prompt_tokens,
+                    max_tokens=max_tokens,
+                    status="preempted" if num_preemptions and status == "waiting" else status,
+                    num_computed_tokens=num_computed,
+                    block_ids=tuple(blocks),
+                    num_preemptions=num_preemptions,
+                    source=source,
+                )
+            )
+        self._hashes = {}
+        for block_id, parent, name, tokens in named:
+            self._hashes[block_id] = name.hex()
+            self._emit(
+                ev.BlockCached(
+                    block_id=block_id,
+                    block_hash=name.hex(),
+                    parent_hash=None if parent is None else parent.hex(),
+                    token_ids=tuple(tokens),
+                    source=source,
+                )
+            )
+        self._flights = deque(flights)
+        if len(flights) > 1:
+            self._held = []
+
     # ---------------------------------------------------------------------------------------------------- requests
 
     def _arrived(self, request_id: str, tokens: list[int], max_tokens: int) -> None:
         source = self._sources["add_request"]
         self._known[request_id] = list(tokens)
         name = self._names[request_id] = self._name(request_id)
-        self.recorder.emit(  # not held back: nothing that is held speaks of it
+        self._emit_now(  # not held back: nothing that is held speaks of it
             ev.RequestArrived(
                 request_id=name,
                 token_ids=tuple(tokens),
@@ -153,7 +215,7 @@ class Teller:
                 source=source,
             )
         )
-        self.recorder.emit(ev.RequestQueued(request_id=name, source=source))
+        self._emit_now(ev.RequestQueued(request_id=name, source=source))
 
     def _name(self, request_id: str) -> str:
         """Without the random end that vLLM gives each id, where no other request goes by that name."""

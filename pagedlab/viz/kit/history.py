@@ -70,6 +70,8 @@ class History:
                 self._touched.update(range(event.start, event.start + event.length))
             case ev.TableEdited():
                 self._touched.update((event.old_block_id, event.new_block_id))
+            case ev.PoolFound():
+                self._touched.update(range(self.state.num_blocks))
             case ev.PrefixCacheReset():
                 self._touched.update(self.runs)
             case ev.StepEnded():
