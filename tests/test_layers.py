@@ -18,7 +18,8 @@ MAY_IMPORT = {
     "model": "attention kernels",
     "executor": "attention kernels kv model trace",
     "engine": "executor kv model trace",  # of the model its configuration: a test holds that no torch comes along
-    "attach": "terminal trace",
+    "watch": "trace",
+    "attach": "terminal trace watch",
     "parity": "engine executor kv terminal trace",
     "hunt": "engine kv trace",
     "viz.kit": "trace",

@@ -20,7 +20,14 @@ from typing import Any
 
 from pagedlab.errors import PagedlabError
 
-_HOME = {"KVEventPublisher": "publish", "KVEventReader": "read", "attach": "read", "run": "show"}
+_HOME = {
+    "Follower": "follow",
+    "KVEventPublisher": "publish",
+    "KVEventReader": "kv_reader",
+    "WatchReader": "watched",
+    "attach": "read",
+    "run": "show",
+}
 
 __all__ = list(_HOME)
 

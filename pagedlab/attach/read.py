@@ -1,94 +1,16 @@
-"""A stream of KV events in, a trace out."""
+"""A stream in, a trace out; or a driver that goes on."""
 
 from __future__ import annotations
 
-import datetime
+import math
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
-import zmq
-
-from pagedlab import __version__
-from pagedlab.attach import wire
-from pagedlab.errors import PagedlabError, as_path
-from pagedlab.trace import Recorder, Trace
-from pagedlab.trace import events as ev
-from pagedlab.trace.recorder import source_of
-
-
-class KVEventReader:
-    """Turns a server's messages into events of a trace, in :attr:`recorder`.
-
-    Only what lies in the GPU's pool for group 0 is taken in (a model with full attention alone has no other group, and
-    blocks moved elsewhere are another cache); :attr:`num_skipped` counts the rest.
-    """
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.num_skipped = 0
-        self.expected: int | None = None  # the next message's sequence number
-        self.recorder = Recorder(
-            {
-                "schema": ev.SCHEMA_VERSION,
-                "pagedlab": __version__,
-                "torch": None,
-                "triton": None,
-                "device": "unknown",
-                "compute_capability": None,
-                "dtype": None,
-                "model": None,
-                "seed": None,
-                "live": True,
-                "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-                # The pool that we see is empty but for the null block: no block ids come over the wire.
-                "config": {"num_blocks": 1, "block_size": 1},
-                "attached": source,
-            }
-        )
-
-    @property
-    def trace(self) -> Trace:
-        return self.recorder.trace
-
-    def take(self, frames: list[bytes] | wire.Frames) -> None:
-        """Take in one message. Raises PagedlabError, and takes in nothing, where it is none."""
-        sequence, batch = wire.decode(frames, self.source)
-        source = source_of(self.take)
-        num_missed = sequence if self.expected is None else sequence - self.expected
-        if num_missed < 0:  # the server counts from the start again: it is a new one, and its cache is empty
-            num_missed = sequence
-            self.recorder.emit(ev.PrefixCacheReset(source=source))
-        self.expected = sequence + 1
-        for event in batch.events:
-            if isinstance(event, wire.AllBlocksCleared):
-                self.recorder.emit(ev.PrefixCacheReset(source=source))
-            elif event.medium not in (None, "GPU") or event.group_idx not in (None, 0):
-                self.num_skipped += 1
-            elif isinstance(event, wire.BlockRemoved):
-                for block_hash in event.block_hashes:
-                    self.recorder.emit(ev.PrefixRemoved(block_hash=_text(block_hash), source=source))
-            else:
-                self._stored(event, source)
-        self.recorder.emit(
-            ev.BatchReceived(sequence=sequence, timestamp=batch.ts, num_missed=num_missed, source=source)
-        )
-
-    def _stored(self, event: wire.BlockStored, source: str) -> None:
-        size = event.block_size
-        self.trace.header["config"]["block_size"] = size
-        parent = _text(event.parent_block_hash) if event.parent_block_hash is not None else None
-        for i, block_hash in enumerate(event.block_hashes):
-            name = _text(block_hash)
-            self.recorder.emit(
-                ev.PrefixStored(
-                    block_hash=name,
-                    parent_hash=parent,
-                    token_ids=tuple(event.token_ids[i * size : (i + 1) * size]),
-                    source=source,
-                )
-            )
-            parent = name
+from pagedlab.attach.follow import Follower
+from pagedlab.attach.kv_reader import KVEventReader
+from pagedlab.attach.streams import FileOfEvents, Subscription, reader_of
+from pagedlab.attach.watched import WatchReader
+from pagedlab.errors import as_path
+from pagedlab.trace import Trace
 
 
 def attach(
@@ -97,64 +19,34 @@ def attach(
     topic: str = "",
     max_batches: int | None = None,
     seconds: float | None = None,
-    reader: KVEventReader | None = None,
-) -> Trace:
-    """Read a stream of KV events to its end, and return it as a trace.
+    reader: KVEventReader | WatchReader | None = None,
+) -> Trace | Follower:
+    """Read what a server tells of its memory: a watched vLLM's trace, or the KV events of any; its first message says
+    which.
 
-    ``source``: "tcp://host:5557" or "ipc://…" (a server that publishes), or a file of such messages. A file ends by
-    itself; a server does not, so stop after ``max_batches``, after ``seconds``, or with Ctrl-C: what has come until
-    then is returned. Give a ``reader`` to watch its recorder meanwhile.
+    ``source``: "tcp://host:5557" or "ipc://…" (a server that publishes), or a file of KV events. A file is read to its
+    end. A server is read for ``max_batches`` messages, or ``seconds``, or until Ctrl-C where there is a ``reader`` (to
+    watch its recorder meanwhile): what has come until then is returned as a trace. Without any of these it is followed
+    in the background, and what is returned is a driver for the labs: ``memory_map(attach("tcp://127.0.0.1:5558"))``.
 
-    Raises PagedlabError for an address that cannot be, a missing file, and messages that are no KV events.
+    Raises PagedlabError for an address that cannot be, a missing file, messages that are neither, and a server to
+    follow that says nothing.
     """
     source = source if isinstance(source, str) else str(as_path(source))
-    reader = reader or KVEventReader(source)
-    messages = _from_socket(source, topic, seconds) if "://" in source else _from_file(source)
-    num_batches = 0
+    if "://" in source and max_batches is None and seconds is None and reader is None:
+        return Follower(source, topic)
+    messages = Subscription(source, topic) if "://" in source else FileOfEvents(source)
+    num_batches, end = 0, math.inf if seconds is None else time.monotonic() + seconds
     try:
-        while num_batches != max_batches:
-            frames = next(messages, None)
-            if frames is None:
-                break
-            reader.take(frames)
-            num_batches += 1
+        while num_batches != max_batches and not messages.ended and time.monotonic() < end:
+            if frames := messages.receive():
+                reader = reader or reader_of(frames, source)
+                reader.take(frames)
+                num_batches += 1
+                if reader.lost:
+                    messages.again()
     except KeyboardInterrupt:
         pass
     finally:
         messages.close()
-    return reader.trace
-
-
-def _from_file(path: str) -> Iterator[wire.Frames]:
-    try:
-        with Path(path).open("rb") as file:
-            while frames := wire.read_frames(file, path):
-                yield frames
-    except OSError as error:
-        raise PagedlabError(
-            f"{path} cannot be read: {error.strerror or error}. Give a file of KV events, or a server's address "
-            "such as tcp://localhost:5557."
-        ) from None
-
-
-def _from_socket(address: str, topic: str, seconds: float | None) -> Iterator[list[bytes]]:
-    socket = zmq.Context.instance().socket(zmq.SUB)
-    try:
-        try:
-            socket.connect(address)
-        except zmq.ZMQError as error:
-            raise PagedlabError(
-                f"{address!r} is no address to connect to ({error.strerror}); give one such as tcp://localhost:5557."
-            ) from None
-        socket.subscribe(topic)
-        end = time.monotonic() + seconds if seconds is not None else None
-        while end is None or time.monotonic() < end:
-            if socket.poll(100):  # milliseconds; short, so that Ctrl-C and the end are noticed
-                yield socket.recv_multipart()
-    finally:
-        socket.close(linger=0)
-
-
-def _text(block_hash: bytes | int) -> str:
-    """A hash as text; servers may be set to publish 64-bit numbers in place of 32 bytes."""
-    return block_hash.hex() if isinstance(block_hash, bytes) else f"{block_hash:016x}"
+    return (reader or KVEventReader(source)).trace

@@ -6,7 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from pagedlab.attach.read import KVEventReader, attach
+from pagedlab.attach.kv_reader import KVEventReader
+from pagedlab.attach.read import attach
 from pagedlab.terminal import printable
 from pagedlab.trace import MemoryState, replay
 from pagedlab.trace import events as ev
