@@ -13,12 +13,17 @@ RUN := PATH="$(CURDIR)/.venv/bin:$$PATH" $(PY)
 # A virtual environment works only where it was built: after a move, or when its Python has gone, build it again.
 USABLE := $(shell [ "$$(cat $(STAMP) 2>/dev/null)" = "$$(pwd)" ] && $(PY) -c "" 2>/dev/null && echo yes)
 
-.PHONY: help env lab test test-quick lint exercises mutants class-repo site constraints clean
+VLLM_STAMP := .venv-vllm/pagedlab-stamp
+VLLM_USABLE := $(shell [ "$$(cat $(VLLM_STAMP) 2>/dev/null)" = "$$(pwd)" ] && .venv-vllm/bin/python -c "" 2>/dev/null && echo yes)
+
+.PHONY: help env lab test test-quick vllm test-vllm lint exercises mutants class-repo site constraints clean
 
 help:
 	@echo "make lab         set up, then open the course in JupyterLab on this machine (LAB_ARGS=...)"
 	@echo "make test        set up, then run everything: lint, tests, notebooks, browser"
 	@echo "make test-quick  the same without notebooks, browser and slow tests"
+	@echo "make vllm        set up vLLM itself (for the CPU) beside the labs, about 3.5 GB"
+	@echo "make test-vllm   the tests that watch a live vLLM"
 	@echo "make exercises   make exercises/ from solutions/ (EXERCISE_ARGS=--execute runs the solutions first)"
 	@echo "make mutants     change every solution in small ways: is each change caught? (MUTANTS_ARGS=... for less)"
 	@echo "make class-repo  write a class's own repository, without solutions (DIR=../my-class)"
@@ -30,7 +35,7 @@ help:
 
 env: $(STAMP)
 
-$(STAMP): pyproject.toml setup.py constraints.txt tools/setup_env.sh $(if $(USABLE),,rebuild)
+$(STAMP): pyproject.toml setup.py constraints.txt tools/setup_env.sh tools/env_parts.sh $(if $(USABLE),,rebuild)
 	@sh tools/setup_env.sh
 
 .PHONY: rebuild
@@ -58,6 +63,15 @@ test: lint
 
 test-quick: lint
 	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 2 --dist loadfile --durations=10 -m "not slow and not browser and not notebook" tests
+
+# vLLM itself beside the labs, in an environment of its own; the rest never needs it.
+vllm: $(VLLM_STAMP)
+
+$(VLLM_STAMP): pyproject.toml tools/setup_vllm.sh tools/env_parts.sh tools/check_vllm.py $(if $(VLLM_USABLE),,rebuild) | env
+	@sh tools/setup_vllm.sh
+
+test-vllm: vllm
+	PATH="$(CURDIR)/.venv-vllm/bin:$$PATH" .venv-vllm/bin/python -m pytest --durations=5 tests/vllm
 
 # After a change in solutions/; with EXERCISE_ARGS=--execute every solution is run first and its outputs are kept.
 exercises: env
@@ -92,6 +106,6 @@ constraints:
 	mv constraints.new constraints.txt
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis artifacts site build dist *.egg-info
+	rm -rf .venv .venv-vllm .pytest_cache .ruff_cache .hypothesis artifacts site build dist *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +

@@ -42,7 +42,7 @@ def test_the_environment_is_built_from_a_python_whose_path_has_a_space(root, tmp
     (there / "python3").symlink_to(os.path.realpath(sys.executable))
     project = tmp_path / "my project"
     (project / "tools").mkdir(parents=True)
-    for name in ("tools/setup_env.sh", "constraints.txt", "pyproject.toml", "setup.py"):
+    for name in ("tools/setup_env.sh", "tools/env_parts.sh", "constraints.txt", "pyproject.toml", "setup.py"):
         (project / name).write_bytes((root / name).read_bytes())
     env = os.environ | {"PYTHON": str(there / "python3"), "PIP_ARGS": "--no-index --no-such-option"}
     done = subprocess.run(["sh", "tools/setup_env.sh"], cwd=project, env=env, capture_output=True, text=True)

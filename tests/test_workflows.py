@@ -35,10 +35,10 @@ def test_every_python_that_is_allowed_is_tried_and_found_by_make_env(root, jobs)
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     allowed = [f"3.{minor}" for minor in range(100) if f"3.{minor}" in SpecifierSet(project["requires-python"])]
     assert jobs["quick"]["strategy"]["matrix"]["python"] == allowed
-    script = (root / "tools/setup_env.sh").read_text()
-    assert " ".join(f"python{version}" for version in allowed) in script
-    first, last = (version.replace(".", ", ") for version in (allowed[0], allowed[-1]))
-    assert f"not ({first}) <= sys.version_info[:2] <= ({last})" in script
+    parts = (root / "tools/env_parts.sh").read_text()
+    assert " ".join(f"python{version}" for version in allowed) in parts
+    assert f"not ({allowed[0].replace('.', ', ')}) <= sys.version_info[:2] <= (3, $newest)" in parts
+    assert f"newest={allowed[-1].removeprefix('3.')} " in (root / "tools/setup_env.sh").read_text()
 
 
 def test_one_job_runs_everything_and_the_quick_tests_run_where_there_is_no_triton_too(jobs):

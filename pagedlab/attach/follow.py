@@ -42,8 +42,8 @@ class Follower(TraceDriver):
                 except queue.Empty:
                     raise PagedlabError(
                         f"Nothing came from {source} within {patience:g} seconds. Start a vLLM there with "
-                        "--scheduler-cls pagedlab.watch.WatchedScheduler, or one that publishes KV events, and send it a "
-                        "prompt."
+                        "--scheduler-cls pagedlab.watch.WatchedScheduler, or one that publishes KV events, and send "
+                        "it a prompt."
                     ) from None
         except BaseException:
             self.close()

@@ -5,7 +5,10 @@ What is written is what ``hf_folder.py`` reads: config.json, model.safetensors, 
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +16,26 @@ from safetensors.torch import save_file
 
 from pagedlab.errors import PagedlabError
 from pagedlab.model.config import LlamaConfig
+from pagedlab.model.download import cache_folder
 from pagedlab.model.llama import LlamaModel
 from pagedlab.model.tokenizer import Tokenizer
-from pagedlab.model.weights import weight_slots
+from pagedlab.model.weights import load_model, weight_slots
+
+
+def exported(name: str) -> Path:
+    """The folder of the model ``name`` in fp32, in pagedlab's cache; written when first asked for (half a
+    gigabyte for SmolLM2). PagedlabError where that cannot be."""
+    folder = cache_folder() / f"{name}-fp32"
+    if not folder.exists():
+        model, tokenizer = load_model(name)
+        partial = folder.with_name(f"{folder.name}.{os.getpid()}")  # the folder is either absent or whole
+        try:
+            save_hf_folder(model, tokenizer, partial)
+            with contextlib.suppress(OSError):  # somebody else was quicker
+                partial.rename(folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    return folder
 
 
 def save_hf_folder(model: LlamaModel, tokenizer: Tokenizer, folder: Path) -> None:
