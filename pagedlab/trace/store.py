@@ -92,7 +92,7 @@ def check_header(header: dict, name: str) -> None:
     slots = (config["num_blocks"] + config.get("num_cpu_blocks", 0)) * config["block_size"]
     if slots > MOST_SLOTS:
         raise PagedlabError(f"{name} has a broken header: {slots:,} slots are more than can be shown ({MOST_SLOTS:,}).")
-    for key in ("device", "dtype", "date", "model"):
+    for key in ("engine", "device", "dtype", "date", "model"):
         if not isinstance(header.get(key), str | None):
             raise PagedlabError(f"{name} has a broken header: {key} is {header[key]!r}; it must be text.")
     if not isinstance(header.get("model_shape"), dict | None):

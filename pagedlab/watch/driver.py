@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from pagedlab.errors import PagedlabError
@@ -30,18 +31,19 @@ def of(llm: Any) -> WatchDriver:
         what = "an engine in another process" if hasattr(llm, "llm_engine") else f"a {type(llm).__name__}"
         raise PagedlabError(f"pagedlab.watch.of takes a vllm.LLM in this process, not {what}. {HOW}") from None
     if not hasattr(scheduler, "pagedlab_watch"):
-        scheduler.pagedlab_watch = Watch(scheduler, llm.get_tokenizer().decode)
+        scheduler.pagedlab_watch = Watch(scheduler, llm.get_tokenizer())
     return WatchDriver(llm, scheduler.pagedlab_watch)
 
 
 class Watch:
-    """What a scheduler does, as a trace. ``decode``: a tokenizer's, from a list of token ids to text."""
+    """What a scheduler does, as a trace. ``tokenizer``: vLLM's."""
 
-    def __init__(self, scheduler: Any, decode: Callable[[list[int]], str]) -> None:
+    def __init__(self, scheduler: Any, tokenizer: Any) -> None:
+        self.tokenizer = SimpleNamespace(encode=tokenizer.encode, piece=texts(tokenizer.decode))
         self.recorder = Recorder(header(scheduler))
         self._notes: list[Note] = []
         self._hooks = Hooks(scheduler, self._notes.extend)
-        self._teller = Teller(self.recorder, texts(decode), self._hooks.sources)
+        self._teller = Teller(self.recorder, self.tokenizer.piece, self._hooks.sources)
         if not self._hooks.is_fresh():
             self._notes.append(self._hooks.found())
 
@@ -67,7 +69,7 @@ class WatchDriver(TraceDriver):
 
     def __init__(self, llm: Any, watch: Watch) -> None:
         super().__init__(watch.recorder.trace)
-        self.llm, self.watch = llm, watch
+        self.llm, self.watch, self.tokenizer = llm, watch, watch.tokenizer
         self._num_added = 0
         self.position = self.num_steps
 

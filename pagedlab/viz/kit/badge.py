@@ -10,11 +10,12 @@ from pagedlab.viz.kit.text import measure
 
 
 def badge_text(header: dict[str, Any], live: bool) -> str:
-    """From a trace's header: "live · CPU · fp32", "recorded · NVIDIA H200 · bf16 · 2026-07-01"."""
+    """From a trace's header: "live · CPU · fp32", "live · vLLM 0.32.0 · CPU · fp32", "recorded · NVIDIA H200 · bf16 ·
+    2026-07-01"."""
     dtype = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(header.get("dtype"), header.get("dtype"))
     date = None if live else (header.get("date") or "")[:10]
-    text = " · ".join(filter(None, ["live" if live else "recorded", header.get("device"), dtype, date]))
-    return printable(text)  # a trace may come from anywhere
+    parts = ("live" if live else "recorded", header.get("engine"), header.get("device"), dtype, date)
+    return printable(" · ".join(filter(None, parts)))  # a trace may come from anywhere
 
 
 def badge_width(text: str, cls: str = "soft") -> float:

@@ -34,7 +34,8 @@ def prefix_hits(
     and without one the box takes token ids. Raises PagedlabError for what holds no trace, and for text that cannot be
     encoded.
     """
-    tokenizer = getattr(getattr(what, "llm", what), "tokenizer", None)  # an engine's, or that of a driver's engine
+    owners = (what, getattr(what, "llm", None))  # an engine's, or that of a driver's engine
+    tokenizer = next(filter(None, (getattr(owner, "tokenizer", None) for owner in owners)), None)
     encode = encode or (tokenizer.encode if tokenizer else None)
     return PrefixHits(PrefixLab(as_driver(what), prompt, encode, getattr(tokenizer, "piece", None)))
 

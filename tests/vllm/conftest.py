@@ -1,0 +1,54 @@
+"""A live vLLM, in this process. Without vLLM nothing here is collected: `make test-vllm` has it."""
+
+import importlib.util
+import os
+
+import pytest
+
+collect_ignore_glob = [] if importlib.util.find_spec("vllm") else ["*"]
+
+os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
+os.environ |= {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+
+NUM_BLOCKS, BLOCK_SIZE = 14, 32
+
+
+def engine(**settings):
+    """SmolLM2 in vLLM, with a pool so small that requests get in each other's way."""
+    import vllm
+
+    from pagedlab.model.export import exported
+
+    return vllm.LLM(
+        str(exported("smollm2")),
+        **{
+            "dtype": "float32",
+            "enforce_eager": True,
+            "max_model_len": 384,
+            "block_size": BLOCK_SIZE,
+            "num_gpu_blocks_override": NUM_BLOCKS,
+            "max_num_seqs": 8,
+            "max_num_batched_tokens": 256,
+            "seed": 0,
+        }
+        | settings,
+    )
+
+
+@pytest.fixture(scope="session")
+def vllm_llm():
+    return engine()
+
+
+@pytest.fixture
+def watched(vllm_llm):
+    """A driver over it. What the test before left is done first, and the prefix cache is dropped."""
+    from pagedlab import watch
+
+    driver = watch.of(vllm_llm)
+    while driver.has_unfinished_requests():
+        driver.llm.llm_engine.step()
+    assert vllm_llm.reset_prefix_cache()
+    driver.seek(driver.num_steps)
+    return driver
