@@ -164,6 +164,8 @@ def generate(
     seed: Annotated[int | None, typer.Option(help="Of the random choice; by default 0.")] = None,
     n: Annotated[int, typer.Option("--n", help="How many answers.")] = 1,
     stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given several times.")] = None,
+    stop_token_ids: Annotated[list[int] | None, typer.Option(
+        metavar="ID", help="End at this token; may be given several times.")] = None,
     chat: Annotated[bool, typer.Option(
         "--chat", help="The prompt is a question to the assistant, not a text to go on from.")] = False,
     model: Model = "smollm2",
@@ -179,7 +181,8 @@ def generate(
     from pagedlab.generate import answers, pieces
 
     params = SamplingParams(
-        temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, n=n, max_tokens=max_tokens, stop=stop or [])
+        temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, n=n, max_tokens=max_tokens, stop=stop or [],
+        stop_token_ids=stop_token_ids)
     llm = LLM(model, device=device, num_gpu_blocks_override=num_blocks)
     outputs = answers(llm, llm.tokenizer.chat([{"role": "user", "content": prompt}]) if chat else prompt, params)
     shown = printable_lines if is_terminal(sys.stdout) else str  # a file gets what the model said

@@ -414,6 +414,12 @@ class LLM:
         refused."""
         if not isinstance(params, (SamplingParams, BeamSearchParams)):
             raise PagedlabError(f"sampling_params is {params!r}; it must be SamplingParams(...).")
+        vocab_size = self.executor.model_config.vocab_size
+        unknown = [i for i in getattr(params, "stop_token_ids", ()) if i >= vocab_size]
+        if unknown:
+            raise PagedlabError(
+                f"stop_token_ids has {unknown[0]}, which is not in the vocabulary; allowed are 0 to {vocab_size - 1}."
+            )
         reason = refusals.prompt_too_long(len(token_ids), self.max_model_len)
         reason = reason or self.era.why_never(self, len(token_ids), params)
         if reason:
