@@ -225,24 +225,25 @@ def grade(
 @app.command()
 def parity(
     files: Annotated[list[Path] | None, typer.Argument(
-        metavar="FILE", help="Recordings of vLLM, or greedy continuations made with transformers.")] = None,
+        metavar="FILE", help="Recordings of vLLM, or greedy continuations made with transformers; by default the "
+                             "recordings that come with the package.")] = None,
     record: Annotated[Path | None, typer.Option(
         metavar="FOLDER", help="Instead of comparing, make new recordings with the vLLM that is installed.")] = None,
     seed: Annotated[int, typer.Option(help="Of the first new recording.")] = 0,
     count: Annotated[int, typer.Option(help="How many new recordings of each kind.")] = 10,
 ) -> None:
     """Replay recordings of vLLM: do we do the same?"""
-    if bool(files) == (record is not None):
-        raise PagedlabError("Give the files to compare, or --record with a folder for new recordings.")
+    if files and record is not None:
+        raise PagedlabError("Give the files to compare, or --record with a folder for new recordings, not both.")
     if record is not None:
         from pagedlab.parity.record import record as make
 
         for path in make(record, seed=seed, count=count):
             print(printable(str(path)))
         return
-    from pagedlab.parity import run
+    from pagedlab.parity import in_package, run
 
-    raise typer.Exit(run(files))
+    raise typer.Exit(run(files or in_package()))
 
 
 @app.command()

@@ -41,7 +41,7 @@ PAGEDLAB = [sys.executable, "-m", "pagedlab"]
     (["demo", "--trace", "x" * 5000], ["File name too long"]),
     (["demo", "hi", *TINY, "--save", "/dev/null"], ["/dev/null", "cannot be written"]),
     (["attach", "tcp://localhost:1", "--seconds", "9", "--out", "nowhere/run.jsonl"], ["nowhere", "cannot be written"]),
-    (["parity"], ["--record"]),
+    (["parity", "run.jsonl", "--record", "recordings"], ["--record", "not both"]),
     (["parity", "nowhere.jsonl.gz"], ["nowhere.jsonl.gz"]),
 ])
 def test_wrong_input_is_answered_in_a_sentence_with_status_2(run, argv, words):
