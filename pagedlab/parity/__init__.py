@@ -41,7 +41,7 @@ def compare_file(path: Path) -> tuple[str, Difference | None]:
         from pagedlab.parity import live_trace  # loads torch and the model
 
         difference, near_ties = live_trace.compare(path, header, lines[1:])
-        ties = f"; {near_ties} near ties taken as recorded" if near_ties else ""
+        ties = f"; near ties taken as recorded: {near_ties}" if near_ties else ""
         return f"{len(lines) - 1} lines of {engine}{ties}", difference
     kinds: dict[str, tuple[str, Any]] = {
         "KVCacheManager": ("operations", kv_trace.compare),

@@ -138,6 +138,9 @@ class LiveReplay:
         self.outputs: dict[str, list[int]] = {}
         self.num_calls = self.num_schedules = 0
         self.any_finished = False
+        # No more can run in one step than all requests, each with all its tokens: room for more would only take memory.
+        most_seqs = max(1, len(header["requests"]))
+        most_tokens = most_seqs * executor.model_config.max_model_len
         self.llm: LLM = self._checked(
             LLM,
             executor=executor,
@@ -145,8 +148,8 @@ class LiveReplay:
             num_gpu_blocks_override=header["num_blocks"],
             block_size=header["block_size"],
             enable_prefix_caching=header["enable_caching"],
-            max_num_seqs=header["max_num_seqs"],
-            max_num_batched_tokens=header["max_num_batched_tokens"],
+            max_num_seqs=min(header["max_num_seqs"], most_seqs),
+            max_num_batched_tokens=min(header["max_num_batched_tokens"], most_tokens),
             max_model_len=header["max_model_len"],
         )
 

@@ -138,6 +138,12 @@ def test_other_settings_than_the_recorded_ones_give_a_difference(changes, loaded
     assert "first difference at " in capsys.readouterr().out
 
 
+def test_a_header_that_allows_more_than_all_its_requests_takes_no_memory_for_it(model):
+    header = LINES[0] | {"max_num_seqs": 10**12, "max_num_batched_tokens": 10**12}
+    config = LiveReplay(header, "it", FollowingExecutor(model.share(), {})).llm.config
+    assert (config.max_num_seqs, config.max_num_batched_tokens) == (4, 4 * 8192)
+
+
 def test_other_tokens_for_the_same_text_are_a_difference(loaded, tmp_path, capsys):
     requests = copy.deepcopy(LINES[0]["requests"])
     requests[2]["text"] += "!"
@@ -166,7 +172,7 @@ def test_another_token_is_a_difference_and_where_the_logits_tie_it_is_followed(l
     assert "field 'sampled'" in capsys.readouterr().out
     monkeypatch.setattr(near_ties, "TIE", 1e3)
     assert parity.run([path]) == 0
-    assert "; 1 near ties taken as recorded)" in capsys.readouterr().out
+    assert "; near ties taken as recorded: 1)" in capsys.readouterr().out
 
 
 def test_a_near_tie_is_one_of_less_than_a_thousandth_and_of_a_token_that_there_is():
