@@ -164,6 +164,8 @@ def generate(
     seed: Annotated[int | None, typer.Option(help="Of the random choice; by default 0.")] = None,
     n: Annotated[int, typer.Option("--n", help="How many answers.")] = 1,
     stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given several times.")] = None,
+    stop_token_ids: Annotated[list[int] | None, typer.Option(
+        metavar="ID", help="End at this token; may be given several times.")] = None,
     chat: Annotated[bool, typer.Option(
         "--chat", help="The prompt is a question to the assistant, not a text to go on from.")] = False,
     model: Model = "smollm2",
@@ -179,7 +181,8 @@ def generate(
     from pagedlab.generate import answers, pieces
 
     params = SamplingParams(
-        temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, n=n, max_tokens=max_tokens, stop=stop or [])
+        temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, n=n, max_tokens=max_tokens, stop=stop or [],
+        stop_token_ids=stop_token_ids)
     llm = LLM(model, device=device, num_gpu_blocks_override=num_blocks)
     outputs = answers(llm, llm.tokenizer.chat([{"role": "user", "content": prompt}]) if chat else prompt, params)
     shown = printable_lines if is_terminal(sys.stdout) else str  # a file gets what the model said
@@ -222,24 +225,25 @@ def grade(
 @app.command()
 def parity(
     files: Annotated[list[Path] | None, typer.Argument(
-        metavar="FILE", help="Recordings of vLLM, or greedy continuations made with transformers.")] = None,
+        metavar="FILE", help="Recordings of vLLM, or greedy continuations made with transformers; by default the "
+                             "recordings that come with the package.")] = None,
     record: Annotated[Path | None, typer.Option(
         metavar="FOLDER", help="Instead of comparing, make new recordings with the vLLM that is installed.")] = None,
     seed: Annotated[int, typer.Option(help="Of the first new recording.")] = 0,
     count: Annotated[int, typer.Option(help="How many new recordings of each kind.")] = 10,
 ) -> None:
     """Replay recordings of vLLM: do we do the same?"""
-    if bool(files) == (record is not None):
-        raise PagedlabError("Give the files to compare, or --record with a folder for new recordings.")
+    if files and record is not None:
+        raise PagedlabError("Give the files to compare, or --record with a folder for new recordings, not both.")
     if record is not None:
         from pagedlab.parity.record import record as make
 
         for path in make(record, seed=seed, count=count):
             print(printable(str(path)))
         return
-    from pagedlab.parity import run
+    from pagedlab.parity import in_package, run
 
-    raise typer.Exit(run(files))
+    raise typer.Exit(run(files or in_package()))
 
 
 @app.command()

@@ -272,7 +272,7 @@ def overload(
     era = {"num_gpu_blocks_override": num_blocks + 1}  # V1 keeps block 0 for itself
     if preemption == "swap":
         era = {"num_gpu_blocks_override": num_blocks, "era": "paper", "preemption": "swap"}
-    llm = LLM(base, record=True, block_size=block_size, **{"max_model_len": 256} | era | knobs)
+    llm = LLM(base, record=True, block_size=block_size, **era | knobs)
     for prompt in prompts:
         llm.add_request(prompt, SamplingParams(max_tokens=max_tokens, ignore_eos=True))
     return llm

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -87,6 +88,7 @@ class LLM:
         self.pool_budget = self.executor.plan(resolved)
         self.num_blocks = self.pool_budget.num_blocks
         self.num_cpu_blocks = self.pool_budget.num_cpu_blocks
+        self._warn_of_a_small_pool(model)
         self.executor.initialize(resolved, self.pool_budget)
         described = self.executor.describe()
         self.device_name: str = described["device"]  # "CPU", or the GPU's name
@@ -106,6 +108,21 @@ class LLM:
         self.step_count = 0
         self.num_requests = 0
         self.inputs: list[tuple[int, str, tuple, dict]] = []  # asked from outside: after which step, what
+
+    def _warn_of_a_small_pool(self, sharing: Any) -> None:
+        """Where vLLM would not start. Only for a length that somebody asked for: the model's own limit is thousands of
+        tokens, and whoever sets up a pool of ten blocks to look at knows that it does not hold those. ``sharing``: the
+        engine whose weights this one takes; what it has said is not said again by each of its branches."""
+        self.pool_warning = None
+        if self.config.max_model_len is not None:
+            self.pool_warning = refusals.pool_below_max_model_len(
+                self.max_model_len,
+                block_size=self.config.block_size,
+                usable_blocks=self.num_blocks - self.era.NUM_NULL_BLOCKS,
+                bytes_per_block=self.pool_budget.bytes_per_block,
+            )
+        if self.pool_warning and self.pool_warning != getattr(sharing, "pool_warning", None):
+            warnings.warn(self.pool_warning, RuntimeWarning, stacklevel=3)
 
     @property
     def model(self) -> Any:
@@ -414,6 +431,12 @@ class LLM:
         refused."""
         if not isinstance(params, (SamplingParams, BeamSearchParams)):
             raise PagedlabError(f"sampling_params is {params!r}; it must be SamplingParams(...).")
+        vocab_size = self.executor.model_config.vocab_size
+        unknown = [i for i in getattr(params, "stop_token_ids", ()) if i >= vocab_size]
+        if unknown:
+            raise PagedlabError(
+                f"stop_token_ids has {unknown[0]}, which is not in the vocabulary; allowed are 0 to {vocab_size - 1}."
+            )
         reason = refusals.prompt_too_long(len(token_ids), self.max_model_len)
         reason = reason or self.era.why_never(self, len(token_ids), params)
         if reason:

@@ -11,16 +11,25 @@ HALF = "\ufffd"  # how bytes that are no whole character (yet) are decoded
 
 
 def is_stop(request: Request, tokenizer: Any) -> bool:
-    """End of text, or a stop string in the output so far (the text will end before it)."""
-    params = request.sampling_params
-    if not params.ignore_eos and request.all_token_ids[-1] in tokenizer.eos_token_ids:
+    """End of text, a stop token, or a stop string in the output so far (the text will end before it).
+
+    In this order, which decides what is named as the reason, and before the length is looked at.
+
+    Source: vLLM ``v1/core/sched/utils.py``, ``check_stop``; ``v1/engine/detokenizer.py``, ``check_stop_strings``.
+    """
+    params, last = request.sampling_params, request.all_token_ids[-1]
+    if not params.ignore_eos and last in tokenizer.eos_token_ids:
+        return True
+    if last in params.stop_token_ids:
+        request.stop_reason = last
         return True
     if params.stop:
         text = tokenizer.decode(request.output_token_ids)
         whole = text.rstrip(HALF)  # what may still become another character is not searched
-        places = [place for place in (whole.find(s) for s in params.stop) if place >= 0]
-        if places:
-            request.stop_at = min(places)
+        places = [(whole.find(s), s) for s in params.stop]
+        complete = [(place + len(s), place, s) for place, s in places if place >= 0]
+        if complete:  # one token may complete several: the one that was complete first counts
+            _, request.stop_at, request.stop_reason = min(complete, key=lambda found: found[0])
             return True
     return False
 
@@ -39,7 +48,7 @@ def _answer(index: int, request: Request, tokenizer: Any) -> CompletionOutput:
     token_ids = request.output_token_ids
     ended = request.finish_reason == "stop" and request.stop_at is None
     text = _text(token_ids, ended, tokenizer)[: request.stop_at]
-    return CompletionOutput(index, text, token_ids, request.finish_reason)
+    return CompletionOutput(index, text, token_ids, request.finish_reason, stop_reason=request.stop_reason)
 
 
 def _beams(group: SequenceGroup, tokenizer: Any) -> list[CompletionOutput]:
@@ -53,6 +62,6 @@ def _beams(group: SequenceGroup, tokenizer: Any) -> list[CompletionOutput]:
 
 
 def _text(token_ids: list[int], ended: bool, tokenizer: Any) -> str:
-    """An answer's text. ``ended``: its last token is the end of text, which is none of it; one that was ignored shows
-    as any other token, and special tokens never do."""
+    """An answer's text. ``ended``: its last token is the end of text or a stop token, which is none of it; one that was
+    ignored shows as any other token, and special tokens never do."""
     return tokenizer.decode(token_ids[:-1] if ended else token_ids)

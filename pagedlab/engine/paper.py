@@ -44,6 +44,8 @@ class Paper:
         "block_table": BlockTable,
     }
 
+    NUM_NULL_BLOCKS: ClassVar[int] = 0
+
     def make_parts(self, llm: LLM, limits: dict[str, int]) -> tuple[Any, Any, Any]:
         k, parts = llm.config, llm.parts
         manager = parts["kv_cache_manager"](

@@ -1,11 +1,12 @@
-"""What the engine says when a request can never run here, or an edit cannot be made. Each function returns a sentence,
-or None where it can."""
+"""What the engine says when a request can never run here, an edit cannot be made, or a pool is smaller than it should
+be. Each function returns a sentence, or None where there is nothing to say."""
 
 from __future__ import annotations
 
 from pagedlab.engine.beam import BeamSearchParams
 from pagedlab.engine.request import SamplingParams
 from pagedlab.errors import is_whole
+from pagedlab.executor.pool_size import GIB
 from pagedlab.kv.block_table import BlockTable
 
 NO_BEAMS = 'Beam search forks sequences, which V1 cannot: make the engine with LLM(..., era="paper").'
@@ -79,6 +80,28 @@ def no_room_for_group(
             "max_tokens, or raise max_num_batched_tokens."
         )
     return None
+
+
+def pool_below_max_model_len(
+    max_model_len: int, *, block_size: int, usable_blocks: int, bytes_per_block: int
+) -> str | None:
+    """Of a pool in which one request of ``max_model_len`` tokens has no room. ``usable_blocks``: without the null
+    block.
+
+    Source: vLLM ``v1/core/kv_cache_utils.py``, ``_check_enough_kv_cache_memory`` (the condition; it counts the last
+    token too, which is never written) and ``_estimate_max_model_len_from_groups``.
+    """
+    needed = -(-max_model_len // block_size)
+    if needed <= usable_blocks:
+        return None
+    fits = usable_blocks * block_size
+    return (
+        f"The pool cannot hold a request of max_model_len={max_model_len} tokens: that takes {needed} blocks of "
+        f"{block_size} ({needed * bytes_per_block / GIB:.2f} GiB of KV cache), and it has {usable_blocks} for requests "
+        f"({usable_blocks * bytes_per_block / GIB:.2f} GiB). vLLM v0.32.0 would refuse to start, and name {fits} as "
+        f'"the estimated maximum model length"; here only requests that do not fit are refused. Set '
+        f"max_model_len={fits} or less, or {MORE_MEMORY}"
+    )
 
 
 def no_entry(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from dataclasses import dataclass, field
 
 from pagedlab.errors import PagedlabError, is_real, is_whole, whole
@@ -15,9 +16,11 @@ class SamplingParams:
     off.
 
     ``seed``: None takes the engine's seed plus the request's number; of ``n`` answers each has draws of its own.
-    ``stop``: the text ends before the first of these strings. ``ignore_eos``: the end of text is a token like any
-    other. ``n``: how many answers; they become n requests that share the prompt's full blocks (in the paper's era: n
-    sequences that fork from one prefill). Raises PagedlabError for values that make no sense.
+    ``stop``: the text ends before the first of these strings. ``stop_token_ids``: so do these tokens end it; like an
+    end of text such a token is the last of the answer's ``token_ids``, and no part of its text. ``ignore_eos``: the end
+    of text is a token like any other (among ``stop_token_ids`` it ends the answer all the same). ``n``: how many
+    answers; they become n requests that share the prompt's full blocks (in the paper's era: n sequences that fork from
+    one prefill). Raises PagedlabError for values that make no sense.
     """
 
     temperature: float = 0.0
@@ -28,6 +31,7 @@ class SamplingParams:
     max_tokens: int = 16
     stop: str | list[str] = field(default_factory=list)
     ignore_eos: bool = False
+    stop_token_ids: list[int] | None = None  # a list from then on, each id once
 
     def __post_init__(self) -> None:
         if not isinstance(self.stop, (str, list, tuple)):
@@ -47,6 +51,12 @@ class SamplingParams:
         self.seed = None if self.seed is None else int(self.seed)
         if not all(isinstance(s, str) and s for s in self.stop):
             raise PagedlabError(f"stop is {self.stop!r}; it must hold strings that are not empty.")
+        given = [] if self.stop_token_ids is None else self.stop_token_ids
+        if not isinstance(given, (list, tuple, set, frozenset)) or not all(is_whole(i) and i >= 0 for i in given):
+            raise PagedlabError(
+                f"stop_token_ids is {given!r}; it must be a list of token ids, whole numbers of at least 0."
+            )
+        self.stop_token_ids = list(dict.fromkeys(map(operator.index, given)))
 
 
 class Request:
@@ -81,6 +91,7 @@ class Request:
         self.num_cached_tokens = 0  # found in the prefix cache at the first admission
         self.num_preemptions = 0
         self.stop_at: int | None = None  # where a stop string cut the text
+        self.stop_reason: int | str | None = None  # which of stop_token_ids or stop ended it
         self.block_hashes: list[bytes] = []
         self._block_size = block_size if enable_caching else 0
         self._first_parent = first_parent(salt) if salt else NO_SALT
@@ -112,14 +123,16 @@ class Request:
 
 @dataclass
 class CompletionOutput:
-    """One answer. ``finish_reason``: "stop" (end of text, or a stop string), "length", "abort", None while running.
-    ``cumulative_logprob``: the log of the answer's probability, where a beam search computed it."""
+    """One answer. ``finish_reason``: "stop" (end of text, a stop token or a stop string), "length", "abort", None while
+    running. ``cumulative_logprob``: the log of the answer's probability, where a beam search computed it.
+    ``stop_reason``: which of ``stop_token_ids`` or of ``stop`` ended it; None for an end of text, and for any other."""
 
     index: int
     text: str
     token_ids: list[int]
     finish_reason: str | None
     cumulative_logprob: float | None = None
+    stop_reason: int | str | None = None
 
 
 @dataclass

@@ -40,6 +40,8 @@ class V1:
         "block_table": BlockTable,
     }
 
+    NUM_NULL_BLOCKS: ClassVar[int] = 1  # of the pool, which no request ever gets
+
     def make_parts(self, llm: LLM, limits: dict[str, int]) -> tuple[Any, Any, Any]:
         """Pool, manager and scheduler; under a recorder the first two are watched."""
         k, parts = llm.config, llm.parts

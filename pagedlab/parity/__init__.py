@@ -1,8 +1,9 @@
 """Does ours do what vLLM does? Recordings of the real one, replayed against the classes that our engine runs on.
 
 There is no second implementation in here: the replay drives :class:`pagedlab.kv.KVCacheManager`,
-:class:`pagedlab.engine.Scheduler` and, for the paper's era, :class:`pagedlab.kv.paper.BlockSpaceManager`, and
-compares what they did with what the recording says, in every field."""
+:class:`pagedlab.engine.Scheduler`, for the paper's era :class:`pagedlab.kv.paper.BlockSpaceManager`, and for recordings
+of vLLM's whole engine :class:`pagedlab.engine.LLM` with the real model, and compares what they did with what the
+recording says, in every field."""
 
 from __future__ import annotations
 
@@ -13,6 +14,14 @@ from typing import Any
 from pagedlab.errors import PagedlabError, as_path
 from pagedlab.parity.report import Difference, read_lines
 from pagedlab.terminal import printable, printable_lines
+
+GOLDEN = Path(__file__).parent / "golden"
+LIVE = "LLMEngine on CPU"
+
+
+def in_package() -> list[Path]:
+    """The recordings that come with the package: those of whole engines, which take longest, at the end."""
+    return sorted(GOLDEN.glob("*.jsonl.gz"))
 
 
 def compare_file(path: Path) -> tuple[str, Difference | None]:
@@ -28,6 +37,12 @@ def compare_file(path: Path) -> tuple[str, Difference | None]:
 
         return f"{len(lines)} greedy continuations, alone and batched", greedy.compare(path, lines)
     engine = header.get("engine")
+    if header.get("kind") == "header" and isinstance(engine, str) and engine.endswith(LIVE):
+        from pagedlab.parity import live_trace  # loads torch and the model
+
+        difference, near_ties = live_trace.compare(path, header, lines[1:])
+        ties = f"; near ties taken as recorded: {near_ties}" if near_ties else ""
+        return f"{len(lines) - 1} lines of {engine}{ties}", difference
     kinds: dict[str, tuple[str, Any]] = {
         "KVCacheManager": ("operations", kv_trace.compare),
         "V1 Scheduler": ("steps", sched_trace.compare),
@@ -38,7 +53,7 @@ def compare_file(path: Path) -> tuple[str, Difference | None]:
             return f"{len(lines) - 1} {unit} of {engine}", compare(path, header, lines[1:])
     raise PagedlabError(
         f"{path} is of no known kind (its first line names engine {engine!r}). Known: recordings of vLLM's "
-        f"{', '.join(kinds)}, and greedy continuations (prompt_ids, output_ids)."
+        f"{', '.join(kinds)}, {LIVE}, and greedy continuations (prompt_ids, output_ids)."
     )
 
 
@@ -54,8 +69,8 @@ def run(paths: list[Path]) -> int:
             status = 2
             continue
         if difference is None:
-            print(printable(f"{path}: identical ({what})"))
+            print(printable(f"{path}: identical ({what})"), flush=True)
         else:
-            print(printable_lines(f"{path}: DIFFERENT ({what})\n{difference}"))
+            print(printable_lines(f"{path}: DIFFERENT ({what})\n{difference}"), flush=True)
             status = max(status, 1)
     return status

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pagedlab.errors import PagedlabError
+from pagedlab.parity.near_ties import TIE
 from pagedlab.parity.report import Difference, need, need_tokens
 
-TIE = 1e-3  # where the two best logits are closer than this, rounding decides, and either token is right
 THEM = "transformers"
 
 

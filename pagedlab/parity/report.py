@@ -75,11 +75,13 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def need(data: dict[str, Any], where: str, **types: type) -> None:
     """Raise PagedlabError unless ``data`` has each named field with a value of that type (an int must be 0 or
-    more)."""
+    more; object: any value)."""
     for field, wanted in types.items():
         if field not in data:
             raise PagedlabError(f"{where} lacks the field {field!r}.")
         value = data[field]
+        if wanted is object:
+            continue
         if type(value) is not wanted or (wanted is int and value < 0):
             kind = {
                 int: "a whole number of at least 0",

@@ -16,19 +16,18 @@ import pagedlab
 from pagedlab.errors import PagedlabError, as_path
 from pagedlab.kv import BlockPool, BlockTable, KVCacheManager
 from pagedlab.kv.observed import ObservedBlockPool, ObservedKVCacheManager
+from pagedlab.parity import GOLDEN, in_package
 from pagedlab.parity.report import first_difference, read_lines
 from pagedlab.parity.sched_trace import FIELDS, SchedulerReplay
 from pagedlab.trace import events as ev
 from pagedlab.trace.recorder import Recorder, Trace
-
-GOLDEN = Path(__file__).parent / "golden"
 
 
 def golden(name: str) -> Path:
     """The file of a recording that comes with the package. Raises PagedlabError for an unknown name."""
     path = GOLDEN / f"{name}.jsonl.gz"
     if not path.is_file():
-        known = ", ".join(sorted(file.name.removesuffix(".jsonl.gz") for file in GOLDEN.glob("*.jsonl.gz")))
+        known = ", ".join(file.name.removesuffix(".jsonl.gz") for file in in_package())
         raise PagedlabError(f"There is no recording {name!r} in the package; there are: {known}.")
     return path
 

@@ -30,6 +30,8 @@ PAGEDLAB = [sys.executable, "-m", "pagedlab"]
     (["generate", "hi\udcff"], ["UTF-8", "character 2"]),
     (["generate", "hi", *TINY, "--temperature", "-1"], ["temperature is -1"]),
     (["generate", "hi", *TINY, "--top-p", "1.5"], ["top_p is 1.5"]),
+    (["generate", "hi", *TINY, "--stop-token-ids", "-1"], ["stop_token_ids is [-1]", "list of token ids"]),
+    (["generate", "hi", *TINY, "--stop-token-ids", "5", "--stop-token-ids", "259"], ["stop_token_ids", "0 to 258"]),
     (["generate", "hi", "--device", "gpu"], ["'gpu'", "cpu, cuda"]),
     (["demo", "--trace", "nowhere.jsonl.gz"], ["nowhere.jsonl.gz"]),
     (["demo", "hi", "--trace", "run.jsonl"], ["--trace", "leave out the prompt"]),
@@ -39,7 +41,7 @@ PAGEDLAB = [sys.executable, "-m", "pagedlab"]
     (["demo", "--trace", "x" * 5000], ["File name too long"]),
     (["demo", "hi", *TINY, "--save", "/dev/null"], ["/dev/null", "cannot be written"]),
     (["attach", "tcp://localhost:1", "--seconds", "9", "--out", "nowhere/run.jsonl"], ["nowhere", "cannot be written"]),
-    (["parity"], ["--record"]),
+    (["parity", "run.jsonl", "--record", "recordings"], ["--record", "not both"]),
     (["parity", "nowhere.jsonl.gz"], ["nowhere.jsonl.gz"]),
 ])
 def test_wrong_input_is_answered_in_a_sentence_with_status_2(run, argv, words):

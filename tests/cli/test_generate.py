@@ -53,6 +53,14 @@ def test_the_text_ends_before_a_stop_string(run):
     assert run("generate", "some words", *TINY, "--stop", stop).out.rstrip("\n") == whole[: whole.index(stop)]
 
 
+def test_the_text_ends_before_a_stop_token(run):
+    """Tokens of this model are bytes."""
+    whole = run("generate", "some words", *TINY).out.rstrip("\n")
+    byte = next(c for c in whole if c.isascii())
+    done = run("generate", "some words", *TINY, "--stop-token-ids", "258", "--stop-token-ids", str(ord(byte)))
+    assert done.out.rstrip("\n") == whole[: whole.index(byte)]
+
+
 def test_chat_puts_the_prompt_into_the_chat_template(run, llm):
     ids = llm.tokenizer.chat([{"role": "user", "content": "hello"}])
     expected = llm.generate(ids, SamplingParams(max_tokens=12))[0].outputs[0].text

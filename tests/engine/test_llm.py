@@ -232,14 +232,6 @@ def text_of(llm, token_ids, **params):
     return answer.text, answer.finish_reason
 
 
-@pytest.fixture
-def ends_at_a(tiny):
-    """"A" is the end of text, as any token may be; it is no special one."""
-    before, tiny.tokenizer.eos_token_ids = tiny.tokenizer.eos_token_ids, {ord("A")}
-    yield
-    tiny.tokenizer.eos_token_ids = before
-
-
 @pytest.mark.parametrize("stop,text", [
     ("45", "A123"), ("A", ""), (["9", "34", "1"], "A"), (["5A", "4"], "A123"), ("A6", "A12345"), ("~", "A12345A6789é"),
 ])  # fmt: skip
@@ -332,6 +324,7 @@ def test_the_largest_request_that_is_accepted_also_finishes(tiny):
         {"top_p": 1.5},
         {"top_k": -1},
         {"stop": [""]},
+        {"stop_token_ids": [-1]},
         {"seed": "x"},
     ],
     ids=str,
@@ -603,7 +596,9 @@ def test_names_given_by_hand_do_not_get_in_the_way_of_names_given_by_the_engine(
 
 @pytest.mark.parametrize(
     "fields",
-    [{"temperature": "1"}, {"temperature": None}, {"top_p": "1"}, {"top_p": None}, {"stop": None}, {"stop": 5}],
+    [{"temperature": "1"}, {"temperature": None}, {"top_p": "1"}, {"top_p": None}, {"stop": None}, {"stop": 5},
+     {"stop_token_ids": 5}, {"stop_token_ids": "5"}, {"stop_token_ids": [5.0]}, {"stop_token_ids": [True]},
+     {"stop_token_ids": [None]}],
     ids=str,
 )
 def test_sampling_params_of_a_wrong_type_are_refused(fields):

@@ -6,8 +6,8 @@ import pytest
 
 from pagedlab.errors import PagedlabError
 from pagedlab.kv import BlockPool, KVCacheManager
-from pagedlab.parity import compare_file
-from pagedlab.parity.side_by_side import GOLDEN, golden, side_by_side
+from pagedlab.parity import compare_file, in_package
+from pagedlab.parity.side_by_side import golden, side_by_side
 from pagedlab.trace import replay
 
 
@@ -18,9 +18,11 @@ class InOrder(KVCacheManager):
 
 
 def test_the_recordings_in_the_package_are_those_that_the_tests_use(root):
-    for path in GOLDEN.glob("*.jsonl.gz"):
-        assert path.read_bytes() == (root / "tests/golden/vllm-0.32.0" / path.name).read_bytes()
-        assert compare_file(path)[1] is None
+    assert [path.name.split(".")[0] for path in in_package()] == ["kv-01", "sched-02", "sync-1", "sync-4"]
+    for path in in_package():  # those of vLLM's whole engine are replayed in test_live.py
+        folder = "vllm-live" if path.name.startswith("sync") else "vllm-0.32.0"
+        assert path.read_bytes() == (root / "tests/golden" / folder / path.name).read_bytes()
+        assert folder == "vllm-live" or compare_file(path)[1] is None
 
 
 def test_an_unknown_recording_is_named_with_those_that_there_are():

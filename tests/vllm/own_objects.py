@@ -10,11 +10,11 @@ SYSTEM = (
     "You are a patient librarian who knows every shelf of the building by heart. You name the floor, the room and the "
     "colour of the shelf before the title of a book, and you never speak of the weather, of money or of politics. "
 )
-WORDS = "page table frame block kernel queue river bridge market orange clock minute copy hole train coast seven".split()
+WORDS = "page table frame block kernel queue river bridge market orange clock minute copy hole train coast".split()
 
 
 def workload(seed, count):
-    """(step at which it comes, prompt, settings) of each request: shared beginnings, short ones and long ones."""
+    """(step at which it comes, prompt, settings) of each request: shared beginnings, short ones, long ones."""
     rng, step, work = random.Random(seed), 0, []
     for _ in range(count):
         step += rng.choice([0, 0, 1, 2, 3, 6])
