@@ -49,7 +49,7 @@ def test_the_workloads_had_what_is_hard(watched, core):
     """Else the test above would say little."""
     twin = Twin(watched, core)
     for kind in ("request_preempted", "block_touched", "block_evicted", "allocation_failed"):
-        assert twin.seen[kind] > 3, kind
+        assert twin.seen[kind] >= 3, kind
     reasons = {request.finish_reason for request in twin.state.requests.values()}
     assert reasons >= {"length"}
 
