@@ -264,6 +264,17 @@ def attach(
     raise typer.Exit(run(source, out=out, topic=topic, max_batches=max_batches, seconds=seconds))
 
 
+@app.command()
+def explain(
+    log: Annotated[str, typer.Argument(metavar="LOG", help="A file that vLLM's log went to; - reads standard input.")],
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a report.")] = False,
+) -> None:
+    """Say what a vLLM log tells of its memory, and what to try."""
+    from pagedlab.explain import run
+
+    run(log, json=json)
+
+
 @app.command("gpu-check")
 def gpu_check(
     compile_only: Annotated[bool, typer.Option(

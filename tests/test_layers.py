@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "engine": "executor kv model trace",  # of the model its configuration: a test holds that no torch comes along
     "watch": "trace",
     "attach": "terminal trace watch",
+    "explain": "terminal",
     "parity": "engine executor kv terminal trace",
     "hunt": "engine kv trace",
     "viz.kit": "trace",
@@ -29,11 +30,11 @@ MAY_IMPORT = {
     "generate": "engine",
     "demo": "engine terminal trace viz",
     "bench": "attention doctor engine executor kernels kv model parity trace viz",
-    "cli": "attach bench demo doctor engine generate grading model parity terminal trace",
+    "cli": "attach bench demo doctor engine explain generate grading model parity terminal trace",
     "__main__": "cli",
 }
 EVERYBODYS = {"pagedlab", "errors"}  # the version, and the one exception
-STANDARD_LIBRARY_ONLY = {"pagedlab", "errors", "terminal", "trace", "kv"}
+STANDARD_LIBRARY_ONLY = {"pagedlab", "errors", "terminal", "trace", "kv", "explain"}
 
 # What is still to be mended. A line that is not needed any more fails: delete it.
 LAYERS_TO_COME = []
