@@ -59,7 +59,7 @@ class PoolFound(Event):
 
     ``step``: the engine's own number of the last step. ``free``: the free queue, head first. ``ref_cnt``: of all
     blocks. ``num_missed``: messages that were sent since the one before and never came here. Behind it comes a
-    :class:`RequestFound` for each unfinished request and a :class:`BlockCached` for each block with a hash.
+    :class:`RequestFound` for each unfinished request and a :class:`BlockFound` for each block with a hash.
     """
 
     step: int
@@ -85,6 +85,19 @@ class RequestFound(Event):
     num_computed_tokens: int
     block_ids: tuple[int, ...]
     num_preemptions: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockFound(Event):
+    """A block with a hash, as it was found, and what it holds: the tokens from ``position`` on of whoever filled it.
+    No tokens where nobody watched when it was filled."""
+
+    block_id: int
+    block_hash: str
+    parent_hash: str | None
+    position: int
+    token_ids: tuple[int, ...]
+    texts: tuple[str, ...]
 
 
 # -------------------------------------------------------------------------------------------------- requests

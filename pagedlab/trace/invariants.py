@@ -169,6 +169,8 @@ def names(state: MemoryState) -> list[Broken]:
     misnamed = []
     for block, block_hash in state.cached.items():
         tokens = state.prefixes[block_hash].token_ids
+        if not tokens:  # found with a name, and nobody watched when it was filled
+            continue
         found = [slot and slot.token_id for slot in state.slots[block]]
         if tuple(found) != tokens:
             empty = found.count(None)

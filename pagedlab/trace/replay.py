@@ -18,7 +18,7 @@ from pagedlab.trace.recorder import Trace
 class Slot(NamedTuple):
     """One token's K and V in memory."""
 
-    request_id: str  # who wrote it
+    request_id: str  # who wrote it; empty where it was found there
     position: int  # logical
     token_id: int
     text: str
@@ -260,6 +260,16 @@ def _request_found(s: MemoryState, e: ev.RequestFound) -> None:
         )
 
 
+def _block_found(s: MemoryState, e: ev.BlockFound) -> None:
+    if len(e.texts) != len(e.token_ids):
+        raise ValueError(f"{len(e.texts)} texts for {len(e.token_ids)} tokens")
+    s.cached[e.block_id] = e.block_hash
+    _store_prefix(s, e)
+    if s.slots[e.block_id][0] is None:  # no request that was found holds it
+        for offset, (token_id, text) in enumerate(zip(e.token_ids, e.texts, strict=True)):
+            s.slots[e.block_id][offset] = Slot("", e.position + offset, token_id, text)
+
+
 def _request_arrived(s: MemoryState, e: ev.RequestArrived) -> None:
     before = s.requests.get(e.request_id)
     if before and before.status not in ("finished", "refused"):
@@ -387,7 +397,7 @@ def _prefix_cache_reset(s: MemoryState, e: ev.PrefixCacheReset) -> None:
     s.prefixes.clear()
 
 
-def _store_prefix(s: MemoryState, e: ev.BlockCached | ev.PrefixStored) -> None:
+def _store_prefix(s: MemoryState, e: ev.BlockCached | ev.BlockFound | ev.PrefixStored) -> None:
     if e.block_hash in s.prefixes:
         s.prefixes[e.block_hash].copies += 1
     else:
@@ -537,6 +547,7 @@ _HANDLERS = {
     ev.StepEnded: _step_ended,
     ev.PoolFound: _pool_found,
     ev.RequestFound: _request_found,
+    ev.BlockFound: _block_found,
     ev.RequestArrived: _request_arrived,
     ev.RequestQueued: _request_queued,
     ev.RequestAdmitted: _request_admitted,

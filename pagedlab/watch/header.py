@@ -21,7 +21,7 @@ def header(scheduler: Any) -> dict[str, Any]:
     return {
         "schema": SCHEMA_VERSION,
         "pagedlab": __version__,
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
         "triton": None,
         "engine": f"vLLM {vllm.__version__}",
         "async_scheduling": bool(limits.async_scheduling),

@@ -46,9 +46,8 @@ class Hooks:
         self._step = 0  # how often vLLM has scheduled
         self._who = ""  # on whose behalf the manager works
         self._flights: deque[list] = deque()  # batches that are scheduled, and not taken in yet
-        self._named: dict[
-            int, tuple[bytes | None, bytes, list[int]]
-        ] = {}  # block -> its parent's hash, its own, tokens
+        # block -> its parent's hash, its own, the position of its first token, and its tokens
+        self._named: dict[int, tuple[bytes | None, bytes, int, list[int]]] = {}
         self._hooked = [(self.pool, POOL), (self.manager, MANAGER), (scheduler, SCHEDULER)]
         for owner, names in self._hooked:
             for name in names:
@@ -95,7 +94,7 @@ class Hooks:
             free = [block.block_id for block in self.pool.free_block_queue.get_all_free_blocks()]
             owners = [0 if block.is_null else block.ref_cnt for block in self.pool.blocks]
             named = [
-                (block.block_id, *self._named.get(block.block_id, (None, block.block_hash[:-GROUP_BYTES], [])))
+                (block.block_id, *self._named.get(block.block_id, (None, block.block_hash[:-GROUP_BYTES], 0, [])))
                 for block in self.pool.blocks
                 if block.block_hash is not None
             ]
@@ -145,7 +144,8 @@ class Hooks:
                 before = len(hashes) - len(numbers)
                 for i, number in enumerate(numbers):
                     parent = hashes[before + i - 1] if before + i else None
-                    self._named[number] = parent, hashes[before + i], tokens[i * size : (i + 1) * size]
+                    own, first_token = hashes[before + i], (first + i) * size
+                    self._named[number] = parent, own, first_token, tokens[i * size : (i + 1) * size]
 
         return cache_full_blocks
 

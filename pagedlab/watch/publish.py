@@ -7,8 +7,11 @@ Another thread looks now and then for newcomers, who are sent how everything sta
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import zmq
@@ -19,6 +22,7 @@ from pagedlab.watch.hooks import Hooks, Note
 from pagedlab.watch.tell import texts
 from pagedlab.watch.wire import NOTES, STATE, Frames, encode
 
+logger = logging.getLogger(__name__)
 ADDRESS = "tcp://127.0.0.1:5558"  # loopback: whoever may connect reads all prompts
 MOST_WAITING = 2_000  # messages for one reader; a step is two of them at most
 LOOK = 0.05  # seconds between two looks for newcomers
@@ -62,26 +66,36 @@ class Publisher:
 
     def _send(self, notes: list[Note]) -> None:
         """Called under the hooks' lock, so the socket is one thread's at a time."""
-        if not notes or not self._listeners:
+        if not notes or not self._listeners or self._ended.is_set():
             return
-        self._sequence += 1
-        tokens = {token for note in notes for token in _tokens(note)} - self._told
-        self._told |= tokens
-        self._out(encode(NOTES, self._sequence, {token: self._piece(token) for token in tokens}, notes))
+        with self._or_stop():
+            self._sequence += 1
+            tokens = {token for note in notes for token in _tokens(note)} - self._told
+            self._told |= tokens
+            self._out(encode(NOTES, self._sequence, {token: self._piece(token) for token in tokens}, notes))
 
     def _greet(self) -> None:
         while not self._ended.wait(LOOK):
-            with self._hooks.lock:
+            with self._hooks.lock, self._or_stop():
                 news = []
                 while self._socket.poll(0):
                     news.append(self._socket.recv()[:1] == b"\x01")
                 self._listeners += sum(1 if came else -1 for came in news)
                 if any(news):
                     note = self._hooks.found()
-                    known = self._told | {token for token in _tokens(note)}
-                    self._told = known
-                    pieces = {token: self._piece(token) for token in known}
+                    self._told |= set(_tokens(note))
+                    pieces = {token: self._piece(token) for token in self._told}
                     self._out(encode(STATE, self._sequence, self._header, self._hooks.sources, pieces, note))
+
+    @contextlib.contextmanager
+    def _or_stop(self) -> Iterator[None]:
+        """A fault of ours ends the watch, and not the server."""
+        try:
+            yield
+        except Exception:
+            self._ended.set()
+            self._hooks.close()
+            logger.exception("pagedlab watches this vLLM no more; it goes on without.")
 
     def _out(self, frames: Frames) -> None:
         self._socket.send_multipart(frames, flags=zmq.NOBLOCK)
@@ -95,7 +109,7 @@ def _tokens(note: Note) -> list[int]:
         case "update":
             return [token for _, tokens in note[1] for token in tokens]
         case "found":
-            return [token for request in note[4] for token in request[1]]
+            return [token for request in note[4] for token in request[1]] + [t for block in note[5] for t in block[4]]
     return []
 
 

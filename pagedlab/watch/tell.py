@@ -144,7 +144,7 @@ class Teller:
         free: list[int],
         ref_cnt: list[int],
         requests: list[tuple],
-        named: list[tuple[int, bytes | None, bytes, list[int]]],
+        named: list[tuple[int, bytes | None, bytes, int, list[int]]],
         flights: list[Batch],
     ) -> None:
         """A watch that begins in mid-run. What was known before is void."""
@@ -185,14 +185,16 @@ class Teller:
                 )
             )
         self._hashes = {}
-        for block_id, parent, name, tokens in named:
+        for block_id, parent, name, position, tokens in named:
             self._hashes[block_id] = name.hex()
             self._emit(
-                ev.BlockCached(
+                ev.BlockFound(
                     block_id=block_id,
                     block_hash=name.hex(),
                     parent_hash=None if parent is None else parent.hex(),
+                    position=position,
                     token_ids=tuple(tokens),
+                    texts=tuple(map(self._piece, tokens)),
                     source=source,
                 )
             )

@@ -8,7 +8,7 @@ import pytest
 collect_ignore_glob = [] if importlib.util.find_spec("vllm") else ["*"]
 
 os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
-os.environ |= {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+os.environ |= {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_CPU_KVCACHE_SPACE": "1"}
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 
 NUM_BLOCKS, BLOCK_SIZE = 14, 32
