@@ -369,6 +369,19 @@ def bench_startup(
     run(model=model, rounds=rounds, json=json, out=out)
 
 
+@bench.command("watch")
+def bench_watch(
+    steps: Annotated[int, typer.Option(help="Decode steps on each side in a round; medians count.")] = 40,
+    rounds: Annotated[int, typer.Option(help="Rounds, with and without in turns.")] = 3,
+    json: Json = False,
+    out: Out = None,
+) -> None:
+    """What it costs vLLM to be watched (needs `make vllm`)."""
+    from pagedlab.bench.watch import run
+
+    run(steps=steps, rounds=rounds, json=json, out=out)
+
+
 @bench.command("memory")
 def bench_memory(
     steps: Annotated[int, typer.Option(help="Decode steps in which nothing may grow.")] = 10_000,

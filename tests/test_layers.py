@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "doctor": "model terminal",
     "generate": "engine",
     "demo": "engine terminal trace viz",
-    "bench": "attention doctor engine executor kernels kv model parity trace viz",
+    "bench": "attention doctor engine executor kernels kv model parity trace viz watch",
     "cli": "attach bench demo doctor engine explain generate grading model parity terminal trace",
     "__main__": "cli",
 }
