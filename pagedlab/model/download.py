@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tqdm import tqdm
@@ -171,11 +171,10 @@ def _download_wheel(folder: Path, progress: bool) -> Path:
 
 def _largest_wheel(folder: Path) -> int:
     sizes = [0]
-    for path in folder.rglob("*.whl"):
-        try:
-            sizes.append(path.stat().st_size)
-        except FileNotFoundError:  # pip has just moved it
-            pass
+    for where, _, names in os.walk(folder):  # unlike rglob it minds no folder that pip has just removed
+        for name in names:
+            with suppress(FileNotFoundError):  # or moved
+                sizes.append(os.stat(os.path.join(where, name)).st_size if name.endswith(".whl") else 0)
     return max(sizes)
 
 

