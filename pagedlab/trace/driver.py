@@ -16,6 +16,8 @@ from pagedlab.trace.replay import MemoryState, replay
 class TraceDriver:
     """Moves through a recorded run. ``position`` counts finished steps; 0 is before the first one."""
 
+    moves = False  # does the run go on by itself, whether anybody steps or not?
+
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._position = 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import weakref
 from collections.abc import Callable
 
 from pagedlab.trace import Trace, TraceDriver
@@ -24,6 +27,11 @@ class DriverLab(Lab):
         self.driver = driver
         self._history = history(driver.trace)
         self._cursor = Cursor(driver, self._history)
+        if driver.moves:
+            with contextlib.suppress(RuntimeError):  # outside of a kernel nobody waits for what comes
+                task = asyncio.get_running_loop().create_task(_go_with_it(weakref.ref(self), driver))
+                _going.add(task)
+                task.add_done_callback(_going.discard)
 
     @property
     def trace(self) -> Trace:
@@ -63,3 +71,23 @@ class DriverLab(Lab):
 
     def stamp(self, position: int) -> int:
         return self.driver.num_events(position)
+
+    def go_with_it(self) -> None:
+        """Show what has come; a cursor that was at the end stays at it."""
+        if self.grown():
+            if self.position >= self._history.num_steps:
+                self.read_on()
+                self.move(self.num_steps)
+            self.refresh()
+
+
+LOOK = 0.3  # seconds between two looks
+_going: set[asyncio.Task] = set()
+
+
+async def _go_with_it(lab: weakref.ref[DriverLab], driver: TraceDriver) -> None:
+    """Until nobody has the lab any more, or it shows another run."""
+    while (there := lab()) is not None and there.driver is driver:
+        there.go_with_it()
+        there = None
+        await asyncio.sleep(LOOK)
