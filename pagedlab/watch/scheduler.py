@@ -6,11 +6,9 @@ watches whatever scheduler vLLM is told to take.
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from typing import Any
 
-from vllm.config import SchedulerConfig
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 from vllm.v1.core.sched.scheduler import Scheduler
 
@@ -39,16 +37,3 @@ class WatchedScheduler(Scheduler):
     def __new__(cls, *args: Any, vllm_config: Any, **kwargs: Any) -> Any:
         base = AsyncScheduler if vllm_config.scheduler_config.async_scheduling else Scheduler
         return watched(base)(*args, vllm_config=vllm_config, **kwargs)
-
-
-def plugin() -> None:
-    """vLLM calls this in each of its processes (entry point ``vllm.general_plugins``)."""
-    if not os.environ.get("PAGEDLAB_EVENTS"):
-        return
-    choose = SchedulerConfig.get_scheduler_cls
-
-    def get_scheduler_cls(self: SchedulerConfig) -> type:
-        chosen = choose(self)
-        return chosen if chosen is WatchedScheduler or hasattr(chosen, "pagedlab_publisher") else watched(chosen)
-
-    SchedulerConfig.get_scheduler_cls = get_scheduler_cls

@@ -186,6 +186,18 @@ def test_after_a_restart_a_follower_goes_on_and_the_exit_is_clean(server):
         assert again.stop() in (0, -signal.SIGINT, 130)
 
 
+def test_by_an_address_alone_the_plugin_watches_whatever_scheduler_vllm_takes():
+    plain = Server(f"tcp://127.0.0.1:{free_port()}", *SETTINGS[2:]).wait()
+    try:
+        follower = attach(plain.events)
+        plain.ask("Who watches?", 4)
+        state = quiet(follower)
+        assert len(state.requests) == 1 and first_broken(follower.trace) is None
+        follower.close()
+    finally:
+        assert plain.stop() in (0, -signal.SIGINT, 130)
+
+
 def test_an_address_that_is_taken_is_one_sentence_in_the_servers_log():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
