@@ -6,9 +6,9 @@
 One morning of a small chat service, on SmolLM2 in fp32, greedy, on a CPU: five chats under one system prompt, in a pool
 of 14 blocks of 32 tokens, so that somebody is preempted; then nobody; then the second turns of three of them:
 
-    ada-2   sends her chat as it was, and more; but she was the first to be done, and her blocks were handed out
-    eli-2   sends his chat as it was, and more: his blocks are found
-    dee-2   as eli-2, but her client leaves out how the answer began, as templates of reasoning models leave out what
+    A2   sends her chat as it was, and more; but she was the first to be done, and her blocks were handed out
+    E2   sends his chat as it was, and more: his blocks are found
+    D2   as E2, but her client leaves out how the answer began, as templates of reasoning models leave out what
             the model thought: from there on nothing is found
 
 Every run makes the same events, apart from the date and the seconds of each step.
@@ -39,16 +39,16 @@ SYSTEM = (
     "to the desk on the ground floor. The library is open from nine to six, on Saturdays until one."
 )
 FIRST = {  # who asks what, when (calls of LLMEngine.step before it), and how long the answer is
-    "ada": ("Where do I find a book about the history of maps?", 0, 40),
-    "ben": ("Do you have something on how birds find their way in the dark?", 6, 44),
-    "cy": ("My daughter is eight and wants to know how ships float. What can she read?", 8, 48),
-    "dee": ("Is there a quiet room where I can work with a laptop until the evening?", 10, 60),
-    "eli": ("I look for old photographs of the harbour, from before the bridge was built.", 12, 52),
+    "A": ("Where do I find a book about the history of maps?", 0, 40),
+    "B": ("Do you have something on how birds find their way in the dark?", 6, 44),
+    "C": ("My daughter is eight and wants to know how ships float. What can she read?", 8, 48),
+    "D": ("Is there a quiet room where I can work with a laptop until the evening?", 10, 60),
+    "E": ("I look for old photographs of the harbour, from before the bridge was built.", 12, 52),
 }
 SECOND = {
-    "ada-2": ("And is there one with maps of the sea?", 0, 24),
-    "eli-2": ("Are there any of the old fish market?", 3, 24),
-    "dee-2": ("Can I bring a cup of tea?", 26, 24),
+    "A2": ("And is there one with maps of the sea?", 0, 24),
+    "E2": ("Are there any of the old fish market?", 3, 24),
+    "D2": ("Can I bring a cup of tea?", 26, 24),
 }
 
 
@@ -129,8 +129,8 @@ def record(mode: str, out: Path) -> None:
     serve(driver, first, answers)
     second = {}
     for name, (question, at, longest) in SECOND.items():
-        who = name.removesuffix("-2")
-        answer = answers[who] if who != "dee" else answers[who].partition(". ")[2]
+        who = name.removesuffix("2")
+        answer = answers[who] if who != "D" else answers[who].partition(". ")[2]
         second[name] = (prompt(question, f"{prompt(FIRST[who][0])}{answer}<|im_end|>\n"), at, longest)
     serve(driver, second, answers)
     trace = driver.trace

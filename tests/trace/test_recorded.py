@@ -3,7 +3,7 @@
 import pytest
 
 from pagedlab.errors import PagedlabError
-from pagedlab.trace import MemoryState, load, recorded, replay
+from pagedlab.trace import MemoryState, TraceDriver, load, recorded, replay
 from pagedlab.trace import events as ev
 from pagedlab.trace.invariants import first_broken
 from pagedlab.viz import memory_map, prefix_hits
@@ -64,20 +64,20 @@ def test_usage_falls_to_zero_while_the_prefixes_stay_and_are_found_again(trace):
     usage = list(moments(trace))
     idle = [i for i, (used, _, running) in enumerate(usage[:-20]) if i > 10 and not running]
     assert len(idle) >= 2 and all(usage[i][:2] == (0, 11) for i in idle)
-    assert admitted(trace)["eli-2"] == 128
+    assert admitted(trace)["E2"] == 128
 
 
 def test_somebody_is_preempted_and_comes_back(trace):
     out = [event.request_id for event in trace.events if isinstance(event, ev.RequestPreempted)]
-    assert set(out) == {"dee", "eli"}
+    assert set(out) == {"D", "E"}
     back = [event.request_id for event in trace.events if isinstance(event, ev.RequestAdmitted)]
     assert all(back.count(name) == 1 + out.count(name) for name in set(back))
 
 
 def test_of_three_second_turns_one_finds_all_and_two_do_not_for_their_own_reasons(trace):
     """64 tokens of system prompt are everybody's. The three had 4, 4 and 5 full blocks when they were done."""
-    assert {name: n for name, n in admitted(trace).items() if name.endswith("-2")} == {
-        "ada-2": 64, "eli-2": 128, "dee-2": 96,
+    assert {name: n for name, n in admitted(trace).items() if name.endswith("2")} == {
+        "A2": 64, "E2": 128, "D2": 96,
     }  # fmt: skip
     state, held, cached_at, tokens = MemoryState.of(trace.header["config"]), {}, {}, {}
     for event in trace.events:
@@ -88,11 +88,11 @@ def test_of_three_second_turns_one_finds_all_and_two_do_not_for_their_own_reason
             cached_at[event.request_id] = set(state.cached.items())
             tokens.setdefault(event.request_id, list(event.token_ids))
         state.apply(event)
-    same = {who: _same(tokens[who], tokens[f"{who}-2"]) for who in ("ada", "eli", "dee")}
-    assert same["ada"] >= 128 and same["eli"] >= 128, "they sent what was there"
-    assert 96 <= same["dee"] < 128, "she did not: her answer's beginning is missing"
-    left = {who: sum(block in cached_at[f"{who}-2"] for block in held[who]) for who in same}
-    assert left == {"ada": 2, "eli": 4, "dee": 4}, "ada's own were handed out; dee's fourth was there, and not found"
+    same = {who: _same(tokens[who], tokens[f"{who}2"]) for who in ("A", "E", "D")}
+    assert same["A"] >= 128 and same["E"] >= 128, "they sent what was there"
+    assert 96 <= same["D"] < 128, "she did not: her answer's beginning is missing"
+    left = {who: sum(block in cached_at[f"{who}2"] for block in held[who]) for who in same}
+    assert left == {"A": 2, "E": 4, "D": 4}, "A's own were handed out; D's fourth was there, and not found"
 
 
 def _same(one, two):
@@ -103,3 +103,12 @@ def _same(one, two):
 def test_a_recording_that_is_not_there_is_refused_with_those_that_are(name):
     with pytest.raises(PagedlabError, match="vllm-async, vllm-sync"):
         recorded(name)
+
+
+def test_the_prefix_lab_finds_by_tokens_what_vllm_found_by_its_own_hashes(trace):
+    for event in trace.events:
+        if isinstance(event, ev.RequestArrived) and event.request_id.endswith("2"):
+            driver = TraceDriver(trace)
+            driver.seek(max(i for i, end in enumerate([0, *trace.step_ends()]) if end <= trace.events.index(event)))
+            lab = prefix_hits(driver, event.token_ids).lab
+            assert sum(look.outcome == "hit" for look in lab.lookups) * 32 == admitted(trace)[event.request_id]
