@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from pagedlab.explain.shipped import shipped_log
 from pagedlab.grading.draws import twice
-from pagedlab.grading.exercises.ex15.logs import Log, Start, drawn, last_start, line_with
+from pagedlab.grading.exercises.ex15.logs import Log, Start, drawn, last_start, line_with, real
 from pagedlab.grading.part import Part, Property
 from pagedlab.grading.plain import is_int, raised, show
 from pagedlab.grading.tasks.ex15 import probes
@@ -33,14 +33,16 @@ def right(case: dict) -> list[Any]:
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     fixed = random.Random("15.2 always")
-    real = shipped_log("cpu-032-serve-preempted-unsaid").read_text()
+    served = real("cpu-032-serve-preempted-unsaid")
     start = Start(total=10.0, free=9.5, utilization=0.9, weights=6.5, non_torch=0.5, activation=1.5, block_size=32,
                   max_model_len=1024, max_num_seqs=8)  # fmt: skip
     small = _one(start, fixed)  # 128 blocks of 32, one of them the null block: 0.5 GiB
     # a block's end and a token more; all that a request may have, and more; as many as there are seats; the null block
     lengths = (512, 513, 1024, 1025, 480, 481, 32, 33, 1, 2048)
     cases = [{"log": small, "length": length} for length in lengths]
-    cases += [{"log": real, "length": length} for length in (64, 96, 128, 320, 1000, 1024, 1025)]
+    all_of_it = _one(replace(start, max_num_seqs=1024), fixed)  # 127 blocks, a block each
+    cases += [{"log": all_of_it, "length": length} for length in (31, 32, 33)]
+    cases += [{"log": served, "length": length} for length in (64, 96, 128, 320, 1000, 1024, 1025)]
     again = _one(drawn(fixed, block_size=None, max_num_seqs=1024), fixed, before=start)
     back = _one(start, fixed, before=drawn(fixed, block_size=None, max_num_seqs=1024))
     cases += [{"log": log, "length": length} for log in (again, back) for length in (640, 1000)]

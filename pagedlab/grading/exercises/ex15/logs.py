@@ -8,6 +8,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
+from pagedlab.explain.shipped import shipped_log
+
 KIB, GIB = 1 << 10, 1 << 30
 # (the card's GiB as CUDA sees them, weights in GiB, KiB of K and V for a token)
 CARDS = ((79.25, 15.0, 128), (39.5, 14.96, 128), (23.58, 6.43, 36), (139.8, 61.2, 192), (47.38, 14.99, 56))
@@ -156,6 +158,12 @@ class Log:
     @property
     def text(self) -> str:
         return "\n".join(self.lines) + "\n"
+
+
+def real(name: str) -> str:
+    """A log that comes with the package, without what is said about it in its first lines."""
+    lines = shipped_log(name).read_text(encoding="utf-8").splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("# "))
 
 
 def last_start(log: str) -> str:

@@ -7,9 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from pagedlab.explain.shipped import shipped_log
 from pagedlab.grading.draws import twice
-from pagedlab.grading.exercises.ex15.logs import Log, Start, drawn, last_start, line_with
+from pagedlab.grading.exercises.ex15.logs import Log, Start, drawn, last_start, line_with, real
 from pagedlab.grading.part import Part, Property
 from pagedlab.grading.plain import is_int, raised, show
 from pagedlab.grading.tasks.ex15 import probes
@@ -42,9 +41,12 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     fixed = random.Random("15.1 always")
     small = Start(total=10.0, free=9.5, utilization=0.9, weights=4.0, non_torch=0.5, activation=1.5, graphs=0.25,
                   max_model_len=1024)  # fmt: skip
+    less_than_half = Start(total=24.0, free=9.5, utilization=0.35, weights=4.0, non_torch=0.5, activation=1.5,
+                           max_model_len=1024)  # fmt: skip
     logs = [
         _one(small, fixed),
-        shipped_log("a100-031-start").read_text(),
+        _one(less_than_half, fixed),
+        real("a100-031-start"),
         _one(drawn(fixed, block_size=32), fixed),
         _one(drawn(fixed, block_size=None), fixed, before=drawn(fixed, block_size=64)),
         _one(drawn(fixed, block_size=64), fixed, before=drawn(fixed, block_size=None)),

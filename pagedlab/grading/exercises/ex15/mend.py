@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from pagedlab.explain.shipped import shipped_log
 from pagedlab.grading.draws import twice
-from pagedlab.grading.exercises.ex15.logs import GIB, KIB, Log, Start, drawn, last_start
+from pagedlab.grading.exercises.ex15.logs import GIB, KIB, Log, Start, drawn, last_start, real
 from pagedlab.grading.part import Part, Property
 from pagedlab.grading.plain import is_int, raised, show
 from pagedlab.grading.tasks.ex15 import probes
@@ -84,7 +83,7 @@ def out_of_memory(start: Start, rng: random.Random) -> str:
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
-    logs = [shipped_log(name).read_text() for name in
+    logs = [real(name) for name in
             ("gpu47-091-memory-taken", "cpu-032-refused-pool-too-small", "a100-031-start",
              "cpu-032-serve-preempted-unsaid")]  # fmt: skip
     return [{"log": log} for log in (*logs, *twice(_drawn, rng, "15.3"))]
