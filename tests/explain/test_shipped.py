@@ -1,11 +1,13 @@
 """The logs that come with the package."""
 
+from pathlib import Path
+
 import pytest
-from conftest import LOGS
 
 from pagedlab.errors import PagedlabError
 from pagedlab.explain.shipped import FOLDER, shipped_log
 
+LOGS = Path(__file__).parent / "logs"
 SHIPPED = sorted(file.stem for file in FOLDER.glob("*.log"))
 
 
