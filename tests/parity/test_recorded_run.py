@@ -72,3 +72,25 @@ def test_what_ours_cannot_repeat_is_refused_in_words(tmp_path):
     found = ev.PoolFound(step=3, free=(), ref_cnt=())
     with pytest.raises(PagedlabError, match="mid-run"):
         header_of(Trace(trace.header, [found, *trace.events]), "it")
+
+
+@pytest.mark.slow
+def test_our_own_model_chooses_the_same_tokens(both):
+    """The whole of ours beside the whole of vLLM: prompts, knobs and weights are the same, and so is every token."""
+    h, trace = both.header, load(recorded("vllm-sync"))
+    knobs = {name: h[name] for name in ("block_size", "max_num_seqs", "max_num_batched_tokens", "max_model_len")}
+    llm = LLM("smollm2", device="cpu", dtype="float32", num_gpu_blocks_override=h["num_blocks"], record=True, **knobs)
+    to_come, step = list(h["requests"]), 0
+    while to_come or llm.has_unfinished_requests():
+        while to_come and to_come[0]["arrive"] <= step:
+            item = to_come.pop(0)
+            params = SamplingParams(max_tokens=item["max_tokens"], ignore_eos=True)
+            llm.add_request(item["tokens"], params, request_id=item["req"])
+        if llm.has_unfinished_requests():
+            llm.step()
+        step += 1
+    chosen, theirs = (
+        {(e.request_id, e.position): e.token_id for e in one.events if isinstance(e, ev.TokenSampled)}
+        for one in (llm.trace, trace)
+    )
+    assert len(theirs) == 316 and chosen == theirs
