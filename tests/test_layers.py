@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "hunt": "engine kv trace",
     "viz.kit": "trace",
     "viz": "attach attention engine kv trace viz.kit",
-    "grading": "attention engine hunt kernels kv model terminal trace viz",
+    "grading": "attention engine explain hunt kernels kv model terminal trace viz",
     "doctor": "model terminal",
     "generate": "engine",
     "demo": "engine terminal trace viz",

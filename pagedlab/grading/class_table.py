@@ -11,7 +11,7 @@ from typing import Any
 from pagedlab.errors import PagedlabError
 from pagedlab.grading.classroom import Graded
 from pagedlab.grading.grade import Result
-from pagedlab.grading.part import EXERCISES, load_exercise
+from pagedlab.grading.part import EXERCISES, PART_NAMES, Exercise, load_exercise
 from pagedlab.grading.report import write as write_text
 
 PAGE = """<!doctype html>
@@ -30,8 +30,9 @@ TABLE = """{% extends "page" %}{% block body %}
 {% for row in rows %}<tr>{% for value in row %}<td>
 {%- if loop.first %}<a href="feedback/{{ files[value] }}">{{ value }}</a>{% else %}{{ value }}{% endif %}</td>
 {%- endfor %}</tr>
-{% endfor %}</tbody></table>{% endblock %}
+{% endfor %}</tbody></table>{% if note %}<p>{{ note }}</p>{% endif %}{% endblock %}
 """
+APART = "The total is that of part one of the course. The points of part two are counted apart, beside it."
 FEEDBACK = """{% extends "page" %}{% block body %}
 {% for one in mine %}
 {% if one.checks %}
@@ -63,9 +64,10 @@ def write(graded: list[Graded], out: Path) -> Path:
     make_folders(out)
     learners = by_learner(graded)
     head, rows = table(learners)
+    note = APART if "part two" in head and "total" in head else ""
     files = _file_names(learners)
     write_text(out / "grades.csv", _as_csv(head, rows))
-    write_text(out / "grades.html", _render("table", title="Grades", head=head, rows=rows, files=files))
+    write_text(out / "grades.html", _render("table", title="Grades", head=head, rows=rows, files=files, note=note))
     for learner, outcomes in learners.items():
         page = _render("feedback", title=learner, mine=outcomes)
         write_text(out / "feedback" / files[learner], page)
@@ -83,14 +85,17 @@ def by_learner(graded: list[Graded]) -> dict[str, list[Any]]:
 
 
 def table(learners: dict[str, list[Any]]) -> tuple[list[str], list[list[Any]]]:
-    """(head, rows): for each exercise its points and those of its checks, then the total, and what went wrong."""
+    """(head, rows): for each exercise its points and those of its checks, then the total of each part of the course,
+    and what went wrong."""
     present = {_exercise(outcome) for outcomes in learners.values() for outcome in outcomes}
     exercises = [load_exercise(number) for number in EXERCISES if load_exercise(number).name in present]
     head = ["learner"]
     for exercise in exercises:
         head += [exercise.name, *(part.name for part in exercise.parts)]
-    head += ["total", "of", "last saved", "not graded"]
-    of = sum(part.points for exercise in exercises for part in exercise.parts if not part.missing())
+    totals = _totals(exercises)
+    for name, _, _ in totals:
+        head += [name, f"of {name}" if name != "total" else "of"]
+    head += ["last saved", "not graded"]
     rows = []
     for learner, outcomes in learners.items():
         results = {outcome.exercise: outcome for outcome in outcomes if isinstance(outcome, Result)}
@@ -100,11 +105,24 @@ def table(learners: dict[str, list[Any]]) -> tuple[list[str], list[list[Any]]]:
             earned = {check.name: check.earned for check in result.checks if not check.not_run} if result else {}
             row.append(result.earned if result else "")
             row += [earned.get(part.name, "") for part in exercise.parts]
-        row += [sum(result.earned for result in results.values()), of]
+        for _, number, of in totals:
+            row += [sum(result.earned for result in results.values() if result.course_part == number), of]
         row.append(max((result.saved for result in results.values()), default=""))
         row.append("; ".join(outcome.reason for outcome in outcomes if not isinstance(outcome, Result)))
         rows.append(row)
     return head, rows
+
+
+def _totals(exercises: list[Exercise]) -> list[tuple[str, int, int]]:
+    """For each part of the course that is there (part one, where none is): the name of its column, its number, and the
+    points to be had here."""
+    found = []
+    for number, name in PART_NAMES.items():
+        mine = [exercise for exercise in exercises if exercise.course_part == number]
+        if mine or (number == 1 and not exercises):
+            points = sum(part.points for exercise in mine for part in exercise.parts if not part.missing())
+            found.append(("total" if number == 1 else name, number, points))
+    return found
 
 
 def _exercise(outcome: Any) -> str:

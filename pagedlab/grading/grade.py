@@ -59,6 +59,11 @@ class Result:
         make_printable(self, "path")
 
     @property
+    def course_part(self) -> int:
+        """The part of the course that the points are counted in."""
+        return load_exercise(self.exercise[:2]).course_part
+
+    @property
     def points(self) -> int:
         """Of what could be run here."""
         return sum(check.points for check in self.checks if not check.not_run)

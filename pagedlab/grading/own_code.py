@@ -66,6 +66,10 @@ ANSWERS = {
     "12.1": ("pagedlab.trace.invariants",),
     "12.2": ("pagedlab.trace.invariants",),
     "12.3": ("pagedlab.trace.invariants",),
+    "15.1": ("pagedlab.explain",),
+    "15.2": ("pagedlab.explain",),
+    "15.3": ("pagedlab.explain",),
+    "15.4": ("pagedlab.trace.replay",),
 }
 _refusing: list[Refusing] = []  # those that are at work
 _get_objects, _unfreeze = gc.get_objects, gc.unfreeze  # as they are before a learner's code is run

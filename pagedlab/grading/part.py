@@ -19,7 +19,8 @@ from typing import Any
 from pagedlab.errors import PagedlabError
 from pagedlab.grading.plain import NotPlain, failed, raised, show, unanswered
 
-EXERCISES = ("01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12")
+EXERCISES = ("01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "15")
+PART_NAMES = {1: "part one", 2: "part two"}  # of the course; the points of each are counted apart
 HOW_TO_MEND = ("Make that call in a cell of your own: its traceback shows every step of the way to that line.",)
 HOW_TO_COMPLETE = ("Is it spelled as in the text above, and does it stand inside the class (indented)?",)
 HOW_TO_ANSWER = ("Write your code there and delete the line `raise NotImplementedError()`.",)
@@ -77,11 +78,13 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise; ``name`` is also its notebook's name."""
+    """One exercise; ``name`` is also its notebook's name. ``course_part``: the part of the course that its points are
+    counted in."""
 
     number: str  # "03"
     name: str  # "03_block_table"
     parts: tuple[Part, ...]
+    course_part: int = 1
 
     @property
     def points(self) -> int:
@@ -97,7 +100,7 @@ class Exercise:
 
 
 def load_exercise(number: str) -> Exercise:
-    """The exercise "01" to "12". Raises PagedlabError for one that there is not."""
+    """The exercise of this number, one of EXERCISES. Raises PagedlabError for one that there is not."""
     if number not in EXERCISES:
         raise PagedlabError(f"There is no exercise {number!r}; there are {', '.join(EXERCISES)}.")
     return importlib.import_module(f"pagedlab.grading.exercises.ex{number}").EXERCISE

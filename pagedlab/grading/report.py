@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 from pagedlab.errors import PagedlabError
 from pagedlab.grading.classroom import Graded
 from pagedlab.grading.grade import Result
+from pagedlab.grading.part import PART_NAMES
 
 
 def as_text(result: Result) -> str:
@@ -30,7 +31,7 @@ def as_text(result: Result) -> str:
 
 
 def closing_lines(graded: list[Graded]) -> str:
-    """One line a notebook, and how many there were."""
+    """One line a notebook, how many there were, and each learner's points in each part of the course."""
     width = max(len(one.learner) for one in graded)
     lines = [""]
     for one in graded:
@@ -41,7 +42,25 @@ def closing_lines(graded: list[Graded]) -> str:
             lines.append(f"{one.learner:{width}}  not graded: {Path(outcome.path).name}")
     count = sum(isinstance(one.outcome, Result) for one in graded)
     lines.append(f"{count} of {len(graded)} notebooks graded")
+    sums: dict[str, list[Result]] = {}
+    for one in graded:
+        if isinstance(one.outcome, Result):
+            sums.setdefault(one.learner, []).append(one.outcome)
+    if any(result.course_part > 1 for results in sums.values() for result in results):
+        lines += [f"{learner}: {in_parts(results)}" for learner, results in sums.items()]
     return "\n".join(lines)
+
+
+def in_parts(results: list[Result]) -> str:
+    """The points of each part of the course: "92 of 100 points in part one. 8 of 8 points in part two, which is counted
+    apart."."""
+    sentences = []
+    for number, name in PART_NAMES.items():
+        mine = [result for result in results if result.course_part == number]
+        if mine:
+            points = f"{sum(r.earned for r in mine)} of {sum(r.points for r in mine)} points in {name}"
+            sentences.append(f"{points}, which is counted apart." if number > 1 else f"{points}.")
+    return " ".join(sentences)
 
 
 def as_json(graded: list[Graded]) -> str:
@@ -52,6 +71,7 @@ def as_json(graded: list[Graded]) -> str:
         sums = {}
         if isinstance(outcome, Result):
             sums = {"points": outcome.points, "earned": outcome.earned, "points_not_run": outcome.points_not_run}
+            sums["course_part"] = outcome.course_part
         data.append({"learner": one.learner} | asdict(outcome) | sums)
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 

@@ -41,7 +41,10 @@ def compare(path: Any, header: dict[str, Any], lines: list[dict[str, Any]]) -> D
 class SchedulerReplay:
     """Our scheduler, manager and pool, fed with the recording's requests as they arrive."""
 
-    def __init__(self, header: dict[str, Any], where: str) -> None:
+    def __init__(
+        self, header: dict[str, Any], where: str, next_token: Callable[[str, int], int] | None = None
+    ) -> None:
+        """``next_token``: in place of the header's formula."""
         need(
             header,
             where,
@@ -55,14 +58,15 @@ class SchedulerReplay:
             requests=list,
         )
         self.header = header
-        self.next_token = formula(header["next_token"], where)
+        self.next_token = next_token or formula(header["next_token"], where)
         names = set()
         for item in header["requests"]:
             if not isinstance(item, dict):
                 raise PagedlabError(f"{where}: each request must be an object.")
             need(item, where, req=str, arrive=int, tokens=list, max_tokens=int)
             need_tokens(item["tokens"], where)
-            self.next_token(item["req"], 1)
+            if next_token is None:
+                self.next_token(item["req"], 1)
             if item["max_tokens"] < 1 or len(item["tokens"]) >= header["max_model_len"] or item["req"] in names:
                 raise PagedlabError(
                     f"{where}: request {item['req']!r} must have a name of its own, a max_tokens of at least 1, and "

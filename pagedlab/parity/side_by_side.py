@@ -17,9 +17,11 @@ from pagedlab.errors import PagedlabError, as_path
 from pagedlab.kv import BlockPool, BlockTable, KVCacheManager
 from pagedlab.kv.observed import ObservedBlockPool, ObservedKVCacheManager
 from pagedlab.parity import GOLDEN, in_package
+from pagedlab.parity.recorded_run import header_of, sampled_by, steps_of
 from pagedlab.parity.report import first_difference, read_lines
 from pagedlab.parity.sched_trace import FIELDS, SchedulerReplay
 from pagedlab.trace import events as ev
+from pagedlab.trace import load
 from pagedlab.trace.recorder import Recorder, Trace
 
 
@@ -64,12 +66,18 @@ def side_by_side(
     block_pool: Callable[..., Any] = BlockPool,
     kv_cache_manager: Callable[..., Any] = KVCacheManager,
 ) -> SideBySide:
-    """Replay a recording of vLLM's ``Scheduler`` to its end. ``block_pool`` and ``kv_cache_manager``: other parts for
-    our side, made as ``LLM`` makes them. Raises PagedlabError for a file that is no such recording."""
+    """Replay a recording of vLLM's ``Scheduler`` to its end, or a recorded run of the whole vLLM (``pagedlab.watch``),
+    of which the tokens that its model chose are taken over. ``block_pool`` and ``kv_cache_manager``: other parts for
+    our side, made as ``LLM`` makes them. Raises PagedlabError for a file that is neither."""
     header, *theirs = read_lines(as_path(path))
-    if not str(header.get("engine")).endswith("V1 Scheduler"):
+    next_token = None
+    if "schema" in header:  # a trace
+        trace = load(path)
+        header, next_token = header_of(trace, str(path)), sampled_by(trace)
+        theirs = list(steps_of(trace))
+    elif not str(header.get("engine")).endswith("V1 Scheduler"):
         raise PagedlabError(f"{path} is no recording of vLLM's V1 Scheduler: its engine is {header.get('engine')!r}.")
-    replay = WatchedReplay(header, f"{path}, line 1", block_pool, kv_cache_manager)
+    replay = WatchedReplay(header, f"{path}, line 1", block_pool, kv_cache_manager, next_token)
     both = SideBySide(header, theirs, replay.trace)
     for _ in theirs:
         try:
@@ -89,8 +97,9 @@ class WatchedReplay(SchedulerReplay):
         where: str,
         block_pool: Callable[..., Any] = BlockPool,
         kv_cache_manager: Callable[..., Any] = KVCacheManager,
+        next_token: Callable[[str, int], int] | None = None,
     ) -> None:
-        super().__init__(header, where)
+        super().__init__(header, where, next_token)
         size, caching = header["block_size"], header["enable_caching"]
         recorder = Recorder(_trace_header(header))
         self.trace = recorder.trace

@@ -17,11 +17,11 @@ SCROLLS = "white-space: pre; overflow-x: auto"
 
 
 def badge(header: dict[str, Any]) -> str:
-    """What produced a picture, from a trace's header: ``live · CPU · float32`` or ``recorded · NVIDIA H200 ·
-    2026-11-29``."""
-    if header.get("live"):
-        return f"live · {header['device']} · {header['dtype']}"
-    return f"recorded · {header['device']} · {header['date'][:10]}"
+    """What produced a picture, from a trace's header: ``live · CPU · float32``, ``recorded · NVIDIA H200 ·
+    2026-11-29`` or, of another engine than ours, ``recorded · vLLM 0.32.0 · CPU · 2026-12-01``."""
+    live = bool(header.get("live"))
+    last = header["dtype"] if live else header["date"][:10]
+    return " · ".join(filter(None, ("live" if live else "recorded", header.get("engine"), header["device"], last)))
 
 
 def show_source(thing: Any) -> Any:

@@ -31,11 +31,11 @@ def block_ids(state: MemoryState) -> dict[str, int]:
     return found
 
 
-def walk(state: MemoryState, token_ids: Sequence[int]) -> list[Lookup]:
+def walk(state: MemoryState, token_ids: Sequence[int], *, ours: bool = True) -> list[Lookup]:
     """Every block of the prompt and what its lookup finds in ``state``. Changes nothing.
 
     The tree is followed by tokens, so that it works for any server's hashes, whatever function made them. Where the
-    hashes are ours, a prefix that was cached under another salt has the same tokens and still is no hit.
+    hashes are ``ours``, a prefix that was cached under another salt has the same tokens and still is no hit.
     """
     size = state.block_size
     children, ids = state.prefix_children(), block_ids(state)
@@ -52,7 +52,7 @@ def walk(state: MemoryState, token_ids: Sequence[int]) -> list[Lookup]:
             (
                 h
                 for h in children.get(parent, [])
-                if state.prefixes[h].token_ids == tokens and _unsalted(state, parent, h)
+                if state.prefixes[h].token_ids == tokens and (not ours or _unsalted(state, parent, h))
             ),
             None,
         )

@@ -70,7 +70,7 @@ def _header(scene: Scene) -> Iterator[Mark]:
         text += " · edited by you"
     if "branched_at" in scene.header:
         text += f" · branched at step {scene.header['branched_at']}"
-    text = fitted(text, 250, "soft")
+    text = fitted(text, 300, "soft")  # room for a recorded vLLM with its date
     yield from badge_marks(text, scene.live, RIGHT, cls="alarm" if scene.state.edited else "soft")
     yield from _chips(scene, line.x, RIGHT - badge_width(text) - 16)
 

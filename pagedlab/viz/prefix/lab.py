@@ -113,7 +113,7 @@ class PrefixLab(DriverLab):
     @property
     def lookups(self) -> list[Lookup]:
         """What each block of the prompt finds at the cursor."""
-        return walk(self.state, self.token_ids)
+        return walk(self.state, self.token_ids, ours="engine" not in self.trace.header)  # "engine": of vLLM
 
     def walk(self, prompt: str | Sequence[int]) -> list[Lookup]:
         """Walk another prompt, and show it from its first block on; the chips go further. Raises PagedlabError for one
