@@ -54,8 +54,8 @@ class StepEnded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFound(Event):
-    """A watch began in mid-run, or began again after it had lost something: so the pool stood then. Whatever the trace
-    said before is void.
+    """A watch began in mid-run, or began again after it had lost something: so the pool stood then. What the trace said
+    before is void; requests that it told of and that are not found again are over.
 
     ``step``: the engine's own number of the last step. ``free``: the free queue, head first. ``ref_cnt``: of all
     blocks. ``num_missed``: messages that were sent since the one before and never came here. Behind it comes a
