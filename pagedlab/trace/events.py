@@ -225,7 +225,7 @@ class BlockCached(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockEvicted(Event):
-    """A block lost its hash because it was handed out again."""
+    """A block lost its hash: because it was handed out again or, in a watched vLLM, in a rarer way."""
 
     block_id: int
     block_hash: str

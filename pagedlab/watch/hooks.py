@@ -277,9 +277,12 @@ def _reason(request: Any) -> str:
 def _check(scheduler: Any) -> None:
     """PagedlabError for what pagedlab's events have no words for."""
     config = scheduler.vllm_config
-    groups = len(scheduler.kv_cache_manager.coordinator.single_type_managers)
+    groups = scheduler.kv_cache_manager.coordinator.single_type_managers
+    kinds = ", ".join(type(group).__name__ for group in groups)
     wrong = {
-        f"{groups} groups of KV cache blocks, where one can be watched": groups != 1,
+        f"{len(groups)} groups of KV cache blocks, where one can be watched": len(groups) != 1,
+        # Others give blocks of a running request back, or hold some that are no request's.
+        f"blocks that {kinds} keeps, where it should be FullAttentionManager": kinds != "FullAttentionManager",
         "speculative decoding": config.speculative_config is not None,
         "a KV connector": scheduler.connector is not None,
         "pipeline parallelism": config.parallel_config.pipeline_parallel_size > 1,

@@ -136,6 +136,24 @@ def test_a_run_can_be_kept_and_opened_elsewhere(watched, tmp_path):
     assert any(mark.text.startswith("recorded · vLLM 0.32.0 · CPU · fp32 · 20") for mark in lab.view().marks)
 
 
+def test_a_cache_that_keeps_a_window_only_cannot_be_watched(monkeypatch):
+    """A running request gives blocks back there, and its table points at the null block: no event of ours says so."""
+    import torch
+    from vllm.v1.kv_cache_interface import KVCacheConfig, KVCacheGroupSpec, SlidingWindowSpec
+
+    from pagedlab.parity import vllm_side
+    from pagedlab.watch.hooks import Hooks
+
+    knobs = {"max_model_len": 128, "max_num_seqs": 4, "max_num_batched_tokens": 64, "enable_caching": True}
+    header = knobs | {"num_blocks": 40, "block_size": 4}
+    Hooks(vllm_side.make_scheduler(header), list).close()
+    spec = SlidingWindowSpec(block_size=4, num_kv_heads=1, head_size=64, dtype=torch.float32, sliding_window=8)
+    groups = [KVCacheGroupSpec(["layer"], spec)]
+    monkeypatch.setattr(vllm_side, "_kv_cache_config", lambda num_blocks, _: KVCacheConfig(num_blocks, [], groups))
+    with pytest.raises(PagedlabError, match="it runs with blocks that SlidingWindowManager keeps, where it should be"):
+        Hooks(vllm_side.make_scheduler(header), list)
+
+
 @pytest.mark.parametrize("what", ["text", 3, object()])
 def test_other_things_cannot_be_watched(what):
     with pytest.raises(PagedlabError, match="takes a vllm.LLM in this process, not a"):
