@@ -6,12 +6,12 @@ from pagedlab.attach import WatchReader, attach, run, wire
 from pagedlab.errors import PagedlabError
 from pagedlab.trace import replay
 from pagedlab.trace.events import SCHEMA_VERSION
-from pagedlab.watch.hooks import MANAGER, POOL, SCHEDULER
+from pagedlab.watch.hooks import MANAGER, POOL, RUNNER, SCHEDULER
 from pagedlab.watch.wire import NOTES, STATE, encode
 
 CONFIG = {"num_blocks": 5, "block_size": 2, "era": "v1"}
 HEADER = {"schema": SCHEMA_VERSION, "device": "CPU", "async_scheduling": False, "date": "today", "config": CONFIG}
-SOURCES = {method: f"vllm:{method}" for method in (*POOL, *MANAGER, *SCHEDULER)}
+SOURCES = {method: f"vllm:{method}" for method in (*POOL, *MANAGER, *SCHEDULER, *RUNNER)}
 EMPTY = ("found", 0, [1, 2, 3, 4], [0] * 5, [], [], [])
 ARRIVED = ("arrived", "one-0a1b2c3d", [7, 8, 9], 4)
 PREFILL = (
