@@ -249,13 +249,14 @@ def parity(
 @app.command()
 def attach(
     source: Annotated[str, typer.Argument(
-        metavar="SOURCE", help="A server's address, such as tcp://localhost:5557, or a file of KV events.")],
+        metavar="SOURCE", help="A server's address (tcp://127.0.0.1:5558 of a watched one, "
+                               "tcp://HOST:5557 of one that publishes KV events), or a file of KV events.")],
     out: Annotated[Path | None, typer.Option(help="Save what came in to this trace file.")] = None,
     topic: Annotated[str, typer.Option(help="Only messages on this topic.")] = "",
-    max_batches: Annotated[int | None, typer.Option(min=1, help="Stop after so many batches.")] = None,
+    max_batches: Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.")] = None,
     seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long; Ctrl-C stops too.")] = None,
 ) -> None:
-    """Follow the prefix cache of a running vLLM server."""
+    """Follow a running vLLM server: each step, or its prefix cache."""
     from pagedlab.attach import run
     from pagedlab.trace.store import check_writable
 

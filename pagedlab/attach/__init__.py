@@ -1,11 +1,14 @@
-"""Follow the prefix cache of a server that runs elsewhere, by the KV events that vLLM publishes; and publish our
-own engine's.
+"""Follow a vLLM server that runs elsewhere: all of its memory where it is watched, else the prefix cache alone, by the
+KV events that vLLM publishes. And publish those of our own engine.
+
+A server started with ``--scheduler-cls pagedlab.watch.WatchedScheduler`` tells whatever happens to its memory
+(``pagedlab.watch``), and a follower has the same trace as of an engine of ours.
 
 A vLLM server started with ``--kv-events-config '{"enable_kv_cache_events": true}'`` tells over ZeroMQ which full
 blocks it caches (``BlockStored``), which hashes it drops (``BlockRemoved``) and when it forgets them all
 (``AllBlocksCleared``). Routers use this to send a prompt where its prefix is already in memory.
 
-What the stream carries: hashes, each with its parent's, and the tokens of each block. What it does not: block ids,
+What that stream carries: hashes, each with its parent's, and the tokens of each block. What it does not: block ids,
 tables, reference counts, the free queue. And a removal is told when the block is handed out again (or loses its hash
 in a rarer way), not when it is freed. So what can be rebuilt here is the *tree of cached prefixes*, and nothing else of
 that server's memory.

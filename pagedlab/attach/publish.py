@@ -12,19 +12,16 @@ from pagedlab.attach import wire
 from pagedlab.errors import PagedlabError, as_path
 from pagedlab.trace import events as ev
 
-MEDIUM, GROUP, KIND = (
-    "GPU",
-    0,
-    "full_attention",
-)  # vLLM's words for the one pool and the one group of layers that we have
+# vLLM's words for the one pool and the one group of layers that we have
+MEDIUM, GROUP, KIND = "GPU", 0, "full_attention"
 
 
 class KVEventPublisher:
     """Publishes what a recording engine's cache does, one batch a step.
 
     ``endpoint``: "tcp://*:5557" (vLLM's default) opens a port on all interfaces and "ipc://…" a local socket; with
-    a host name in place of ``*`` it connects to a collector; anything else is the path of a file. As with vLLM, who
-    subscribes later has missed what came before.
+    a host name in place of ``*`` it connects to a collector; anything else is the path of a file. Who subscribes later
+    has missed what came before, as with a vLLM that has no ``replay_endpoint``.
 
         publisher = KVEventPublisher("tcp://*:5557")
         llm.recorder.subscribe(publisher)       # an engine made with LLM(..., record=True)

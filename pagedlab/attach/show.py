@@ -128,8 +128,9 @@ def _nothing(source: str, topic: str, seconds: float) -> str:
     wanted = f", or publishes on another topic than {topic!r}" if topic else ""
     return (
         f"pagedlab: nothing came from {source} in {seconds:.1f} seconds, and nothing was saved. Either no server "
-        f"publishes there{wanted}, or it had nothing to tell: start it with --kv-events-config "
-        "'{\"enable_kv_cache_events\": true}' and send it a prompt meanwhile."
+        f"publishes there{wanted}, or it had nothing to tell: start it with --scheduler-cls "
+        "pagedlab.watch.WatchedScheduler, or with --kv-events-config '{\"enable_kv_cache_events\": true}', and send it "
+        "a prompt meanwhile."
     )
 
 

@@ -25,7 +25,7 @@ class FileOfEvents:
         self.path, self.ended = path, False
         try:
             self._file = Path(path).open("rb")
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
             raise self._unreadable(error) from None
 
     def receive(self) -> wire.Frames | None:
@@ -36,10 +36,11 @@ class FileOfEvents:
         self.ended = frames is None
         return frames
 
-    def _unreadable(self, error: OSError) -> PagedlabError:
+    def _unreadable(self, error: Exception) -> PagedlabError:
+        name, what = self.path or "A file without a name", getattr(error, "strerror", None) or error
         return PagedlabError(
-            f"{self.path} cannot be read: {error.strerror or error}. Give a file of KV events, or a server's address "
-            "such as tcp://localhost:5557."
+            f"{name} cannot be read: {what}. Give a file of KV events, or a server's address such as "
+            "tcp://localhost:5557."
         )
 
     def close(self) -> None:
@@ -47,12 +48,15 @@ class FileOfEvents:
 
 
 class Subscription:
-    """The messages that a server publishes at ``address``. PagedlabError for what is no address."""
+    """The messages that a server publishes at ``address``. PagedlabError for what is no address, or no topic."""
 
     ended = False
 
     def __init__(self, address: str, topic: str = "") -> None:
-        self._topic = topic
+        try:
+            self._topic = topic.encode()
+        except (AttributeError, UnicodeEncodeError):
+            raise PagedlabError(f"{topic!r} is no topic; give text, or leave it out to hear everything.") from None
         self._socket = zmq.Context.instance().socket(zmq.SUB)
         try:
             self._socket.connect(address)
@@ -61,7 +65,7 @@ class Subscription:
             raise PagedlabError(
                 f"{address!r} is no address to connect to ({error.strerror}); give one such as tcp://localhost:5557."
             ) from None
-        self._socket.subscribe(topic)
+        self._socket.subscribe(self._topic)
 
     def receive(self) -> list[bytes] | None:
         """The next message, or None where none comes soon (so that Ctrl-C and the end are noticed)."""

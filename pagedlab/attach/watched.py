@@ -8,6 +8,8 @@ import msgspec
 
 from pagedlab.errors import PagedlabError
 from pagedlab.trace import Recorder, Trace
+from pagedlab.trace.events import READABLE
+from pagedlab.trace.store import check_header
 from pagedlab.watch import wire
 from pagedlab.watch.tell import Teller
 
@@ -34,12 +36,23 @@ class WatchReader:
         return self.recorder and self.recorder.trace
 
     def take(self, frames: list[bytes] | wire.Frames) -> None:
-        """Take in one message. PagedlabError, and nothing taken in, where it is none; ValueError of the trace's where
-        the server contradicts itself."""
+        """Take in one message. PagedlabError, and nothing taken in, where it is none; PagedlabError too where it cannot
+        follow on those before it."""
         try:
             topic, sequence, payload = wire.decode(frames)
         except (ValueError, msgspec.DecodeError) as error:
             raise PagedlabError(f"{self.source} sent a message that is not a watched server's: {error}.") from None
+        try:
+            self._follow(topic, sequence, payload)
+        except PagedlabError:
+            raise
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise PagedlabError(
+                f"{self.source} sent a message that cannot follow on those before it ({error!r}). Attach anew; if that "
+                "does not help, install the same version of pagedlab on both sides."
+            ) from error
+
+    def _follow(self, topic: bytes, sequence: int, payload: list[Any]) -> None:
         if topic == wire.STATE:
             self._begin(sequence, *payload)
         elif self.expected is not None and sequence >= self.expected:
@@ -50,6 +63,11 @@ class WatchReader:
                 self._teller.tell(payload[1])
 
     def _begin(self, sequence: int, header: dict, sources: dict, texts: dict[int, str], note: list) -> None:
+        if not isinstance(header, dict) or header.get("schema") not in READABLE:
+            raise PagedlabError(
+                f"{self.source} is watched by another version of pagedlab. Install the same one on both sides."
+            )
+        check_header(header, self.source)
         again = self._server is not None and header["date"] != self._server["date"]  # it was started anew
         if self.expected is not None and not again and not self.lost:
             return  # for a newcomer: we know

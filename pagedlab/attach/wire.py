@@ -19,6 +19,7 @@ import msgspec
 from pagedlab.errors import PagedlabError
 
 Frames = tuple[bytes, bytes, bytes]  # topic, sequence number, payload
+MOST_BYTES = 1 << 28  # of a frame in a file; a length beyond this is no length
 
 
 class BlockStored(msgspec.Struct, tag=True, omit_defaults=True):
@@ -37,7 +38,7 @@ class BlockStored(msgspec.Struct, tag=True, omit_defaults=True):
 
 
 class BlockRemoved(msgspec.Struct, tag=True, omit_defaults=True):
-    """Hashes that were dropped, each because its block was handed out again."""
+    """Hashes that were dropped, each as a rule because its block was handed out again."""
 
     block_hashes: list[bytes | int]
     medium: str | None
@@ -99,11 +100,12 @@ def read_frames(file: BinaryIO, source: str) -> Frames | None:
     """The next message of a file; None at its end. Raises PagedlabError where the file breaks off."""
     frames = []
     for _ in range(3):
-        size = file.read(4)
-        if not size and not frames:
+        head = file.read(4)
+        if not head and not frames:
             return None
-        frame = file.read(int.from_bytes(size, "big")) if len(size) == 4 else b""
-        if len(size) < 4 or len(frame) < int.from_bytes(size, "big"):
+        size = int.from_bytes(head, "big")
+        frame = file.read(size) if len(head) == 4 and size <= MOST_BYTES else b""
+        if len(head) < 4 or len(frame) < size:
             raise PagedlabError(f"{source} breaks off within a message, or is no file of KV events.")
         frames.append(frame)
     return tuple(frames)

@@ -73,6 +73,9 @@ class LLM:
             "block_table": block_table,
             "attention": attention,
         }
+        for name, part in given.items():
+            if part is not None and not callable(part):
+                raise PagedlabError(f"{name} is {part!r}; give a class (itself, not one of its objects) or a function.")
         self.parts = self.era.PARTS | {name: part for name, part in given.items() if part is not None}
 
         self.executor = _executor(executor, model, device, dtype, k.seed)
@@ -449,6 +452,10 @@ def _executor(executor: Executor | None, model: str | LLM | None, device: Any, d
     if executor is not None:
         if not (model is device is dtype is None):
             raise PagedlabError("An executor has its model, device and dtype; give it alone.")
+        lacking = [name for name in ("tokenizer", "plan", "submit", "collect") if not hasattr(executor, name)]
+        if lacking or isinstance(executor, type):
+            what = f"{executor!r} has no {lacking[0]}" if lacking else f"{executor!r} is a class"
+            raise PagedlabError(f"{what}; give an object that does what pagedlab.executor.Executor says.")
         return executor
     if isinstance(model, LLM):
         return model.executor.share()

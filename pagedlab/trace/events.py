@@ -54,12 +54,12 @@ class StepEnded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFound(Event):
-    """A watch began in mid-run, or began again after it had lost something: so the pool stood then. Whatever the trace
-    said before is void.
+    """A watch began in mid-run, or began again after it had lost something: so the pool stood then. What the trace said
+    before is void; requests that it told of and that are not found again are over.
 
-    ``step``: the engine's own number of the last step. ``free``: the free queue, head first. ``ref_cnt``: of all
-    blocks. ``num_missed``: messages that were sent since the one before and never came here. Behind it comes a
-    :class:`RequestFound` for each unfinished request and a :class:`BlockFound` for each block with a hash.
+    ``step``: how many steps the engine had begun since it is watched. ``free``: the free queue, head first.
+    ``ref_cnt``: of all blocks. ``num_missed``: messages that were sent since the one before and never came here. Behind
+    it comes a :class:`RequestFound` for each unfinished request and a :class:`BlockFound` for each block with a hash.
     """
 
     step: int
@@ -152,8 +152,8 @@ class RequestPreempted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFinished(Event):
-    """The request is over; ``reason`` is "stop", "length", "abort", or "dropped" (a beam that fell behind the
-    others)."""
+    """The request is over; ``reason`` is "stop", "length", "abort", or "dropped" (a beam that fell behind the others);
+    of a watched vLLM also "error" or "repetition"."""
 
     request_id: str
     reason: str
@@ -225,7 +225,7 @@ class BlockCached(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockEvicted(Event):
-    """A block lost its hash because it was handed out again."""
+    """A block lost its hash: because it was handed out again or, in a watched vLLM, in a rarer way."""
 
     block_id: int
     block_hash: str
@@ -294,7 +294,7 @@ class PrefixStored(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixRemoved(Event):
-    """A server handed out again a block that had this hash."""
+    """A block of a server lost this hash, as a rule because it was handed out again."""
 
     block_hash: str
 

@@ -233,7 +233,8 @@ def _lookup(state: MemoryState, event: ev.PrefixLookedUp) -> list[Broken]:
 
 
 def _unreachable(state: MemoryState, event: ev.BlockEvicted) -> list[Broken]:
-    if state.prefixes[event.block_hash].copies > 1:  # another block has the same name
+    name = state.prefixes.get(event.block_hash)
+    if name is None or name.copies > 1:  # a name that nothing has (``apply`` says so), or that another block has too
         return []
     children = {h for h, prefix in state.prefixes.items() if prefix.parent == event.block_hash}
     blocks = sorted(block for block, block_hash in state.cached.items() if block_hash in children)

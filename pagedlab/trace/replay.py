@@ -226,18 +226,34 @@ def _step_ended(s: MemoryState, e: ev.StepEnded) -> None:
 
 
 def _pool_found(s: MemoryState, e: ev.PoolFound) -> None:
-    if len(e.ref_cnt) != s.num_blocks or not set(e.free) <= set(range(s.num_blocks)):
+    if len(e.ref_cnt) != s.num_blocks:
         raise ValueError(f"a pool of {len(e.ref_cnt)} blocks, where the header says {s.num_blocks}")
+    if len(set(e.free)) != len(e.free) or not set(e.free) <= set(first_free_order(s.num_blocks, s.era)):
+        raise ValueError("the free queue has a block twice, or one that can never be free")
     found = MemoryState.initial(s.num_blocks, s.block_size, s.era)
     found.step, found.free, found.ref_cnt = e.step, list(e.free), list(e.ref_cnt)
     found.counts, found.num_missed_batches = s.counts, s.num_missed_batches + e.num_missed
+    found.requests = s.requests  # those that are not found again are over: they ended while nobody listened
+    for request in s.requests.values():
+        if request.status != "refused":
+            request.status = "finished"
     vars(s).update(vars(found))
 
 
 def _request_found(s: MemoryState, e: ev.RequestFound) -> None:
     queues = {"running": s.running, "waiting": s.waiting, "preempted": s.waiting}
-    if len(e.texts) != len(e.token_ids) or not e.num_computed_tokens <= len(e.token_ids):
-        raise ValueError(f"{len(e.texts)} texts and {e.num_computed_tokens} computed of {len(e.token_ids)} tokens")
+    _check_name(s, e.request_id)
+    if e.status not in queues:
+        raise ValueError(f"the status is {e.status!r}; allowed are {', '.join(queues)}")
+    if not len(e.texts) == len(e.token_ids) >= max(e.num_computed_tokens, e.num_prompt_tokens):
+        raise ValueError(
+            f"{len(e.texts)} texts, {e.num_prompt_tokens} prompt tokens and {e.num_computed_tokens} computed ones of "
+            f"{len(e.token_ids)} tokens"
+        )
+    if not 0 <= e.num_computed_tokens <= len(e.block_ids) * s.block_size:
+        raise ValueError(f"{e.num_computed_tokens} computed tokens in {len(e.block_ids)} blocks of {s.block_size}")
+    if not set(e.block_ids) <= set(range(s.num_blocks)):
+        raise ValueError(f"blocks go from 0 to {s.num_blocks - 1}")
     request = RequestState(
         e.request_id,
         list(e.token_ids),
@@ -261,8 +277,10 @@ def _request_found(s: MemoryState, e: ev.RequestFound) -> None:
 
 
 def _block_found(s: MemoryState, e: ev.BlockFound) -> None:
-    if len(e.texts) != len(e.token_ids):
-        raise ValueError(f"{len(e.texts)} texts for {len(e.token_ids)} tokens")
+    if e.block_id in s.cached or e.block_id not in range(int(s.has_null_block), s.num_blocks):
+        raise ValueError("there is no such block, or it was found with a hash before")
+    if not len(e.texts) == len(e.token_ids) <= s.block_size:
+        raise ValueError(f"{len(e.texts)} texts for {len(e.token_ids)} tokens in a block of {s.block_size}")
     s.cached[e.block_id] = e.block_hash
     _store_prefix(s, e)
     if s.slots[e.block_id][0] is None:  # no request that was found holds it
@@ -271,14 +289,19 @@ def _block_found(s: MemoryState, e: ev.BlockFound) -> None:
 
 
 def _request_arrived(s: MemoryState, e: ev.RequestArrived) -> None:
-    before = s.requests.get(e.request_id)
-    if before and before.status not in ("finished", "refused"):
-        raise ValueError(f"a request of this name is {before.status}")
+    _check_name(s, e.request_id)
     if len(e.texts) != len(e.token_ids):
         raise ValueError(f"{len(e.texts)} texts for {len(e.token_ids)} tokens")
     s.requests[e.request_id] = RequestState(
         e.request_id, list(e.token_ids), list(e.texts), len(e.token_ids), e.max_tokens, root=e.request_id
     )
+
+
+def _check_name(s: MemoryState, request_id: str) -> None:
+    """A name may be used again once its request is over."""
+    before = s.requests.get(request_id)
+    if before and before.status not in ("finished", "refused"):
+        raise ValueError(f"a request of this name is {before.status}")
 
 
 def _request_queued(s: MemoryState, e: ev.RequestQueued) -> None:

@@ -21,7 +21,7 @@ def as_driver(what: Any) -> TraceDriver:
         return TraceDriver(what)
     if isinstance(what, (str, PathLike)):
         return TraceDriver(load(Path(what)))
-    if hasattr(what, "trace") and hasattr(what, "step"):
+    if hasattr(what, "trace") and hasattr(what, "step") and not isinstance(what, type):
         from pagedlab.engine import EngineDriver
 
         return EngineDriver(what)

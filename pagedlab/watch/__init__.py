@@ -16,7 +16,7 @@ A server, whose trace is then published for ``pagedlab attach``::
 
     vllm serve MODEL --scheduler-cls pagedlab.watch.WatchedScheduler
 
-This side of it is all that vLLM's process loads: no widgets, no model of ours. Read ``hooks.py`` (what is noted, and
+This side of it is all that a server loads: no widgets, no model of ours. Read ``hooks.py`` (what is noted, and
 where), then ``tell.py`` (from notes to events), then ``driver.py``.
 """
 

@@ -28,7 +28,8 @@ def of(llm: Any) -> WatchDriver:
         core = engine.engine_core.engine_core
         scheduler = core.scheduler
     except AttributeError:
-        what = "an engine in another process" if hasattr(llm, "llm_engine") else f"a {type(llm).__name__}"
+        kind = f"{type(llm).__module__}.{type(llm).__qualname__}".removeprefix("builtins.")
+        what = "an engine in another process" if hasattr(llm, "llm_engine") else f"a {kind}"
         raise PagedlabError(f"pagedlab.watch.of takes a vllm.LLM in this process, not {what}. {HOW}") from None
     if not hasattr(scheduler, "pagedlab_watch"):
         scheduler.pagedlab_watch = Watch(scheduler, llm.get_tokenizer())

@@ -4,7 +4,8 @@ A hook is an instance attribute of a live object: it calls the real method and a
 changed, and nothing is computed here that can be computed later from the notes (``tell.py`` does): the scheduler waits
 for its hooks.
 
-Source: vLLM v0.32.0, ``v1/core/sched/scheduler.py``, ``v1/core/kv_cache_manager.py``, ``v1/core/block_pool.py``.
+Source: vLLM v0.32.0, ``v1/core/sched/scheduler.py``, ``v1/core/kv_cache_manager.py``, ``v1/core/block_pool.py``, and
+``config/vllm.py`` (``use_v2_model_runner``).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ Note = tuple[Any, ...]  # its kind, then what the function of that kind in tell.
 GROUP_BYTES = 4  # behind a block's hash: the number of its group (v1/core/kv_cache_utils.py)
 POOL = ("get_new_blocks", "touch", "free_blocks", "cache_full_blocks", "evict_blocks", "reset_prefix_cache")
 MANAGER = ("get_computed_blocks", "allocate_slots", "free")
+RUNNER = ("execute_model", "sample_tokens")  # no hook is there (it may be another process), but events name them
 SCHEDULER = ("add_request", "schedule", "_preempt_request", "update_from_output", "finish_requests")
 
 
@@ -54,6 +56,8 @@ class Hooks:
                 real = getattr(owner, name)
                 self.sources[name] = source_of(real)
                 setattr(owner, name, getattr(self, f"_{name.lstrip('_')}")(real))
+        runner = "gpu.model_runner" if scheduler.vllm_config.use_v2_model_runner else "gpu_model_runner"
+        self.sources |= {name: f"vllm.v1.worker.{runner}:GPUModelRunner.{name}" for name in RUNNER}
 
     def close(self) -> None:
         """Take no more notes: every object is as it was."""
@@ -277,9 +281,12 @@ def _reason(request: Any) -> str:
 def _check(scheduler: Any) -> None:
     """PagedlabError for what pagedlab's events have no words for."""
     config = scheduler.vllm_config
-    groups = len(scheduler.kv_cache_manager.coordinator.single_type_managers)
+    groups = scheduler.kv_cache_manager.coordinator.single_type_managers
+    kinds = ", ".join(type(group).__name__ for group in groups)
     wrong = {
-        f"{groups} groups of KV cache blocks, where one can be watched": groups != 1,
+        f"{len(groups)} groups of KV cache blocks, where one can be watched": len(groups) != 1,
+        # Others give blocks of a running request back, or hold some that are no request's.
+        f"blocks that {kinds} keeps, where it should be FullAttentionManager": kinds != "FullAttentionManager",
         "speculative decoding": config.speculative_config is not None,
         "a KV connector": scheduler.connector is not None,
         "pipeline parallelism": config.parallel_config.pipeline_parallel_size > 1,

@@ -24,7 +24,7 @@ from pagedlab.watch.wire import NOTES, STATE, Frames, encode
 
 logger = logging.getLogger(__name__)
 ADDRESS = "tcp://127.0.0.1:5558"  # loopback: whoever may connect reads all prompts
-MOST_WAITING = 2_000  # messages for one reader; a step is two of them at most
+MOST_WAITING = 2_000  # messages for one reader: one for each step, one for each request that comes or is called off
 LOOK = 0.05  # seconds between two looks for newcomers
 
 

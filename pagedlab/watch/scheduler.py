@@ -20,6 +20,8 @@ def watched(base: type) -> type:
     """The scheduler class ``base``, watched from its making to its shutdown."""
 
     class Watched(base):
+        pagedlab_publisher: Publisher | None = None  # that the class has it says that it is watched already
+
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             self.pagedlab_publisher = Publisher(self)

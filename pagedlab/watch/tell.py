@@ -19,8 +19,6 @@ from pagedlab.watch.hooks import Note
 Batch = list[tuple[str, int, int, list[int]]]  # request, its first position and the one after its last, their blocks
 
 RANDOM_END = re.compile("(?<=.)-[0-9a-f]{8}$")  # v1/engine/input_processor.py, assign_request_id
-WRITES = "vllm.v1.worker.gpu_model_runner:GPUModelRunner.execute_model"
-SAMPLES = "vllm.v1.worker.gpu_model_runner:GPUModelRunner.sample_tokens"
 
 
 class Teller:
@@ -93,7 +91,7 @@ class Teller:
                         position=len(known),
                         token_id=token,
                         text=self._piece(token),
-                        source=SAMPLES,
+                        source=self._sources["sample_tokens"],
                     )
                 )
                 known.append(token)
@@ -133,7 +131,7 @@ class Teller:
                         position=position,
                         block_id=blocks[position // size - first],
                         offset=position % size,
-                        source=WRITES,
+                        source=self._sources["execute_model"],
                     )
                 )
             self._written_tokens += end - start

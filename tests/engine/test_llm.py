@@ -16,6 +16,7 @@ from pagedlab.engine.output import is_stop, output_of
 from pagedlab.engine.request import Request
 from pagedlab.engine.sequence_group import SequenceGroup
 from pagedlab.errors import PagedlabError, whole
+from pagedlab.executor.counting import CountingExecutor
 from pagedlab.kv import BlockPool, KVCacheManager
 from pagedlab.trace import TraceDriver, load, replay, save
 from pagedlab.trace.events import to_dict
@@ -638,6 +639,20 @@ def test_true_is_no_token_id_no_block_and_no_temperature(tiny):
                   lambda: SamplingParams(temperature=True), lambda: whole(True, "step")):  # fmt: skip
         with pytest.raises(PagedlabError):
             wrong()
+
+
+@pytest.mark.parametrize("name", ["block_pool", "kv_cache_manager", "scheduler", "block_table", "attention"])
+@pytest.mark.parametrize("part", [5, "LRU", BlockPool(4)], ids=lambda part: type(part).__name__)
+def test_a_part_that_makes_nothing_is_refused(tiny, name, part):
+    """An object in place of its class is the usual slip."""
+    with pytest.raises(PagedlabError, match=f"{name} is .*; give a class"):
+        LLM(tiny, num_gpu_blocks_override=4, **{name: part})
+
+
+@pytest.mark.parametrize("executor", [5, "counting", object(), CountingExecutor])
+def test_what_is_no_executor_is_refused(executor):
+    with pytest.raises(PagedlabError, match="give an object that does what pagedlab.executor.Executor says"):
+        LLM(executor=executor)
 
 
 @pytest.mark.parametrize("record", ["x", 1, None, []], ids=repr)

@@ -1,6 +1,8 @@
 """vLLM in this process, under the labs."""
 
+import importlib.util
 import inspect
+from pathlib import Path
 
 import pytest
 from own_objects import Twin, serve
@@ -134,6 +136,56 @@ def test_a_run_can_be_kept_and_opened_elsewhere(watched, tmp_path):
     lab = memory_map(TraceDriver(trace))
     lab.seek(lab.num_steps)
     assert any(mark.text.startswith("recorded · vLLM 0.32.0 · CPU · fp32 · 20") for mark in lab.view().marks)
+
+
+def test_a_cache_that_keeps_a_window_only_cannot_be_watched(monkeypatch):
+    """A running request gives blocks back there, and its table points at the null block: no event of ours says so."""
+    import torch
+    from vllm.v1.kv_cache_interface import KVCacheConfig, KVCacheGroupSpec, SlidingWindowSpec
+
+    from pagedlab.parity import vllm_side
+    from pagedlab.watch.hooks import Hooks
+
+    knobs = {"max_model_len": 128, "max_num_seqs": 4, "max_num_batched_tokens": 64, "enable_caching": True}
+    header = knobs | {"num_blocks": 40, "block_size": 4}
+    Hooks(vllm_side.make_scheduler(header), list).close()
+    spec = SlidingWindowSpec(block_size=4, num_kv_heads=1, head_size=64, dtype=torch.float32, sliding_window=8)
+    groups = [KVCacheGroupSpec(["layer"], spec)]
+    monkeypatch.setattr(vllm_side, "_kv_cache_config", lambda num_blocks, _: KVCacheConfig(num_blocks, [], groups))
+    with pytest.raises(PagedlabError, match="it runs with blocks that SlidingWindowManager keeps, where it should be"):
+        Hooks(vllm_side.make_scheduler(header), list)
+
+
+@pytest.mark.parametrize("number, module", [("0", "gpu_model_runner"), ("1", "gpu.model_runner")])
+def test_the_model_runner_that_events_name_is_the_one_that_vllm_takes(monkeypatch, number, module):
+    from vllm import envs
+
+    from pagedlab.parity import vllm_side
+    from pagedlab.watch.hooks import Hooks
+
+    knobs = {"max_model_len": 128, "max_num_seqs": 4, "max_num_batched_tokens": 64, "enable_caching": True}
+    scheduler = vllm_side.make_scheduler(knobs | {"num_blocks": 40, "block_size": 4})
+    envs.disable_envs_cache()  # which an engine that runs has made
+    monkeypatch.setenv("VLLM_USE_V2_MODEL_RUNNER", number)  # only now: no engine can be made with it without Triton
+    hooks = Hooks(scheduler, list)
+    hooks.close()
+    assert hooks.sources["execute_model"] == f"vllm.v1.worker.{module}:GPUModelRunner.execute_model"
+    home = Path(importlib.util.find_spec("vllm").origin).parent / "v1" / "worker" / f"{module.replace('.', '/')}.py"
+    text = home.read_text()
+    assert all(part in text for part in ("class GPUModelRunner(", "def execute_model(", "def sample_tokens("))
+
+
+def test_a_scheduler_is_watched_once_however_often_the_plugin_is_loaded(monkeypatch):
+    from vllm.config import SchedulerConfig
+
+    from pagedlab.watch import scheduler
+
+    monkeypatch.setattr(SchedulerConfig, "get_scheduler_cls", SchedulerConfig.get_scheduler_cls)  # put back afterwards
+    monkeypatch.setenv("PAGEDLAB_EVENTS", "tcp://127.0.0.1:*")
+    plain = SchedulerConfig.get_scheduler_cls
+    scheduler.plugin(), scheduler.plugin()
+    config = SchedulerConfig(max_model_len=128, is_encoder_decoder=False, async_scheduling=False)
+    assert config.get_scheduler_cls() is scheduler.watched(plain(config))
 
 
 @pytest.mark.parametrize("what", ["text", 3, object()])

@@ -185,6 +185,10 @@ def _read(events: Sequence[ev.Event]) -> tuple[dict[str, _Part], list[str]]:
     for e in events:
         if isinstance(e, ev.BlockEvicted):
             evicted.append(e.block_id)  # the next allocation is the reason
+        elif isinstance(e, ev.PoolFound):  # what was before is void: some of it may be of requests that are gone
+            parts, evicted, reordered, written = {}, [], [], {}
+            missed = f"{plural(e.num_missed, 'message')} never came; memory" if e.num_missed else "Memory"
+            general = [f"{missed} was found like this, in mid-run."]
         elif isinstance(e, ev.PrefixCacheReset):
             general.append("The prefix cache was reset: no block can be found by its content any more.")
         elif isinstance(e, ev.FreeQueueReordered):

@@ -156,7 +156,7 @@ class PrefixLab(DriverLab):
         words = {
             "next": "Next batch" if scene.attached else go,
             "question": question,
-            "say": f"{title}. {wording.story(scene)}",
+            "say": f"{title} {wording.story(scene)}",
             "over": "All requests are done" if self.live else "End of the recording",
         }
         return View(layout.marks(scene, self._step_text()), title, words)

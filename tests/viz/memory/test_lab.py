@@ -8,7 +8,7 @@ import pytest
 from front_end import FrontEnd, params, tiny
 from runs import crowded, recorded_run
 
-from pagedlab.engine import EngineDriver
+from pagedlab.engine import LLM, EngineDriver
 from pagedlab.errors import PagedlabError
 from pagedlab.trace import Trace, TraceDriver, replay, save
 from pagedlab.trace import events as ev
@@ -170,7 +170,7 @@ def test_it_opens_from_a_path_a_trace_a_driver_or_an_engine(tmp_path):
         lab = memory_map(what)
         assert lab.position == 1 and not lab.live
     assert memory_map(path, step=5, select="B").position == 5
-    for bad in (3, None, object()):
+    for bad in (3, None, object(), LLM):
         with pytest.raises(PagedlabError, match="A lab cannot show"):
             memory_map(bad)
     with pytest.raises(PagedlabError, match="no request 'Z'"):
