@@ -75,6 +75,13 @@ def test_what_does_not_fit_contradicts_the_trace(event, change):
         memory_map(trace(*events, *STEP))
 
 
+def test_the_sentence_about_a_large_pool_is_short():
+    wrong = dataclasses.replace(POOL, ref_cnt=(0,) * 60_000)
+    with pytest.raises(PagedlabError, match="a pool of 60000 blocks, where the header says 6") as caught:
+        replay(trace(wrong))
+    assert len(str(caught.value)) < 700
+
+
 def test_a_faulty_engine_is_shown_as_it_was_found():
     """What breaks a rule of memory is no contradiction of the trace: a lab is there to show it."""
     faulty = dataclasses.replace(POOL, free=(3, 4, 5), ref_cnt=(0, 1, -1, 1, 0, 0))
