@@ -10,8 +10,9 @@ from pagedlab import LLM, SamplingParams
 from pagedlab.viz import prefix_hits
 
 pytestmark = pytest.mark.slow
-# What a block holds, under narrow slots or in a card of the prefix tree: the beginning of it is shown, and says so.
-PREVIEWS = re.compile(r"seen\.\d+\.line\d+|prompt\.\d+\.t|node\.\w+\.t")
+# What a block holds, under narrow slots or in a card of the prefix tree, and a token that is longer than its slot: the
+# beginning of it is shown, and says so.
+PREVIEWS = re.compile(r"seen\.\d+\.line\d+|prompt\.\d+\.t|node\.\w+\.t|token\.\w+\.\d+\.t")
 LEFT_OUT = re.compile(r"seen\.more|table\.more|orphan\.\w+")  # "… 4 more blocks": a line of its own
 
 
