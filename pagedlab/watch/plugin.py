@@ -20,6 +20,7 @@ def register() -> None:
         from pagedlab.watch.scheduler import WatchedScheduler, watched
 
         chosen = choose(self)
-        return chosen if chosen is WatchedScheduler else watched(chosen)
+        already = chosen is WatchedScheduler or hasattr(chosen, "pagedlab_publisher")
+        return chosen if already else watched(chosen)
 
     SchedulerConfig.get_scheduler_cls = get_scheduler_cls

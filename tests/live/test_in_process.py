@@ -178,14 +178,15 @@ def test_the_model_runner_that_events_name_is_the_one_that_vllm_takes(monkeypatc
 def test_a_scheduler_is_watched_once_however_often_the_plugin_is_loaded(monkeypatch):
     from vllm.config import SchedulerConfig
 
-    from pagedlab.watch import scheduler
+    from pagedlab.watch.plugin import register
+    from pagedlab.watch.scheduler import watched
 
     monkeypatch.setattr(SchedulerConfig, "get_scheduler_cls", SchedulerConfig.get_scheduler_cls)  # put back afterwards
     monkeypatch.setenv("PAGEDLAB_EVENTS", "tcp://127.0.0.1:*")
     plain = SchedulerConfig.get_scheduler_cls
-    scheduler.plugin(), scheduler.plugin()
+    register(), register()
     config = SchedulerConfig(max_model_len=128, is_encoder_decoder=False, async_scheduling=False)
-    assert config.get_scheduler_cls() is scheduler.watched(plain(config))
+    assert config.get_scheduler_cls() is watched(plain(config))
 
 
 @pytest.mark.parametrize("what", ["text", 3, object()])
