@@ -16,7 +16,8 @@ OUTPUT = (ev.SlotWritten, ev.TokenSampled, ev.RequestFinished, ev.StepEnded)
 
 def header_of(trace: Trace, where: str) -> dict[str, Any]:
     """The header, with each request's prompt and the step before which it came. Raises PagedlabError for a run that
-    our scheduler cannot repeat: an asynchronous one, one that was found in mid-run, or one of another engine."""
+    our scheduler cannot repeat: an asynchronous one, one that was found in mid-run, one in which an answer ended before
+    its max_tokens, or one of another engine."""
     h, config = trace.header, trace.header["config"]
     if not str(h.get("engine")).startswith("vLLM "):
         raise PagedlabError(f"{where} is no recorded run of vLLM; its engine is {h.get('engine')!r}.")
@@ -27,6 +28,12 @@ def header_of(trace: Trace, where: str) -> dict[str, Any]:
         )
     if any(isinstance(event, ev.PoolFound) for event in trace.events):
         raise PagedlabError(f"{where} begins in mid-run; only a run that is watched from its start can be repeated.")
+    early = [e.request_id for e in trace.events if isinstance(e, ev.RequestFinished) and e.reason != "length"]
+    if early:
+        raise PagedlabError(
+            f"In {where} request {early[0]!r} ended before its max_tokens, by a stop token or an abort. Record a run "
+            "with ignore_eos=True and without stop tokens."
+        )
     requests, steps = [], 0
     for event in trace.events:
         steps += isinstance(event, ev.StepEnded)
@@ -34,8 +41,8 @@ def header_of(trace: Trace, where: str) -> dict[str, Any]:
             came = {"req": event.request_id, "arrive": steps, "tokens": list(event.token_ids)}
             requests.append(came | {"max_tokens": event.max_tokens})
     knobs = ("num_blocks", "block_size", "max_num_seqs", "max_num_batched_tokens", "max_model_len")
-    return {name: config[name] for name in knobs} | {
-        "engine": h["engine"], "enable_caching": config["enable_prefix_caching"], "next_token": "recorded",
+    return {name: config.get(name) for name in knobs} | {
+        "engine": h["engine"], "enable_caching": config.get("enable_prefix_caching"), "next_token": "recorded",
         "requests": requests, "seed": h.get("seed"),
     }  # fmt: skip
 

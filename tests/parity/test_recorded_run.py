@@ -72,6 +72,19 @@ def test_what_ours_cannot_repeat_is_refused_in_words(tmp_path):
     found = ev.PoolFound(step=3, free=(), ref_cnt=())
     with pytest.raises(PagedlabError, match="mid-run"):
         header_of(Trace(trace.header, [found, *trace.events]), "it")
+    stopped = ev.RequestFinished(request_id="A", reason="stop")
+    with pytest.raises(PagedlabError, match="'A' ended before"):
+        header_of(Trace(trace.header, [*trace.events, stopped]), "it")
+
+
+def test_a_header_without_its_knobs_and_a_trace_that_is_cut_off_do_not_end_in_a_traceback(tmp_path):
+    trace = load(recorded("vllm-sync"))
+    bare = Trace(trace.header | {"config": {"num_blocks": 14, "block_size": 32}}, trace.events)
+    with pytest.raises(PagedlabError, match="it must be"):
+        side_by_side(save(bare, tmp_path / "bare.jsonl"))
+    cut = Trace(trace.header, trace.events[: trace.step_ends()[20]])
+    short = side_by_side(save(cut, tmp_path / "cut.jsonl"))
+    assert len(short.theirs) == 21 and not short.different_steps
 
 
 @pytest.mark.slow
