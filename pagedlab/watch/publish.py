@@ -1,17 +1,16 @@
 """A watched server tells what it does to whoever listens, and waits for nobody.
 
-The notes of a step are sent by the scheduler's own thread, which encodes them and hands them to ZeroMQ; the rest goes
-on outside of Python. What a slow reader does not fetch is dropped: it sees a gap in the numbers, and subscribes anew.
-Another thread looks now and then for newcomers, who are sent how everything stands.
+The scheduler's thread puts its notes into a queue and goes on; another thread sends them, about twenty times a second, and
+sends newcomers how everything stands. What a slow reader does not fetch is dropped, and what the queue has no room for:
+readers see a gap in the numbers, and subscribe anew.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections import deque
 from typing import Any
 
 import zmq
@@ -24,8 +23,8 @@ from pagedlab.watch.wire import NOTES, STATE, Frames, encode
 
 logger = logging.getLogger(__name__)
 ADDRESS = "tcp://127.0.0.1:5558"  # loopback: whoever may connect reads all prompts
-MOST_WAITING = 2_000  # messages for one reader: one for each step, one for each request that comes or is called off
-LOOK = 0.05  # seconds between two looks for newcomers
+MOST_WAITING = 2_000  # messages, in the queue and for one reader: one a step, one a request that comes or is called off
+LOOK = 0.05  # seconds between two looks at the queue, and for newcomers
 
 
 class Publisher:
@@ -52,9 +51,10 @@ class Publisher:
                 f"The watch cannot listen at {self.address!r} ({error.strerror}). Set PAGEDLAB_EVENTS to an address "
                 f"that is free, such as {ADDRESS} or ipc:///tmp/pagedlab."
             ) from None
-        self._hooks = Hooks(scheduler, self._send)
+        self._waiting: deque[tuple[int, list[Note]]] = deque()  # sequence number, notes
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._greet, name="pagedlab-watch", daemon=True)
+        self._hooks = Hooks(scheduler, self._queue)
+        self._thread = threading.Thread(target=self._send, name="pagedlab-watch", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -64,38 +64,48 @@ class Publisher:
         self._thread.join()
         self._context.destroy(linger=0)
 
-    def _send(self, notes: list[Note]) -> None:
-        """Called under the hooks' lock, so the socket is one thread's at a time."""
+    def _queue(self, notes: list[Note]) -> None:
+        """Called by the scheduler's thread."""
         if not notes or not self._listeners or self._ended.is_set():
             return
-        with self._or_stop():
-            self._sequence += 1
-            tokens = {token for note in notes for token in _tokens(note)} - self._told
-            self._told |= tokens
-            self._out(encode(NOTES, self._sequence, {token: self._piece(token) for token in tokens}, notes))
+        self._sequence += 1
+        if len(self._waiting) < MOST_WAITING:
+            self._waiting.append((self._sequence, notes))
 
-    def _greet(self) -> None:
-        while not self._ended.wait(LOOK):
-            with self._hooks.lock, self._or_stop():
-                news = []
-                while self._socket.poll(0):
-                    news.append(self._socket.recv()[:1] == b"\x01")
-                self._listeners += sum(1 if came else -1 for came in news)
-                if any(news):
-                    note = self._hooks.found()
-                    self._told |= set(_tokens(note))
-                    pieces = {token: self._piece(token) for token in self._told}
-                    self._out(encode(STATE, self._sequence, self._header, self._hooks.sources, pieces, note))
-
-    @contextlib.contextmanager
-    def _or_stop(self) -> Iterator[None]:
-        """A fault of ours ends the watch, and not the server."""
+    def _send(self) -> None:
+        """The other thread; the socket is its alone. A fault of ours ends the watch, and not the server."""
         try:
-            yield
+            while not self._ended.wait(LOOK):
+                self._send_waiting()
+                if self._anybody_new():
+                    self._send_state()
+            self._send_waiting()
         except Exception:
             self._ended.set()
             self._hooks.close()
             logger.exception("pagedlab watches this vLLM no more; it goes on without.")
+
+    def _send_waiting(self) -> None:
+        while self._waiting:
+            sequence, notes = self._waiting.popleft()
+            tokens = {token for note in notes for token in _tokens(note)} - self._told
+            self._told |= tokens
+            self._out(encode(NOTES, sequence, {token: self._piece(token) for token in tokens}, notes))
+
+    def _anybody_new(self) -> bool:
+        news = []
+        while self._socket.poll(0):
+            news.append(self._socket.recv()[:1] == b"\x01")
+        self._listeners += sum(1 if came else -1 for came in news)
+        return any(news)
+
+    def _send_state(self) -> None:
+        with self._hooks.lock:  # what was noted up to here goes first, and what comes next has a higher number
+            note, sequence = self._hooks.found(), self._sequence
+        self._send_waiting()
+        self._told |= set(_tokens(note))
+        pieces = {token: self._piece(token) for token in self._told}
+        self._out(encode(STATE, sequence, self._header, self._hooks.sources, pieces, note))
 
     def _out(self, frames: Frames) -> None:
         self._socket.send_multipart(frames, flags=zmq.NOBLOCK)
