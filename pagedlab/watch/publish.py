@@ -1,8 +1,8 @@
 """A watched server tells what it does to whoever listens, and waits for nobody.
 
-The scheduler's thread puts its notes into a queue and goes on; another thread sends them, about twenty times a second, and
-sends newcomers how everything stands. What a slow reader does not fetch is dropped, and what the queue has no room for:
-readers see a gap in the numbers, and subscribe anew.
+The scheduler's thread puts its notes into a queue and goes on. Another thread sends them, about twenty times a second,
+and sends newcomers how everything stands. What a slow reader does not fetch is dropped, and so is what the queue has no
+room for: readers see a gap in the numbers, and subscribe anew.
 """
 
 from __future__ import annotations
