@@ -9,7 +9,9 @@ pytestmark = pytest.mark.browser
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 
 
-@pytest.mark.parametrize("name", ["00_start_here", "10_reading_vllm", "15_under_the_glass"])
+@pytest.mark.parametrize(
+    "name", ["00_start_here", "03_block_table", "09_turning_the_knobs", "10_reading_vllm", "15_under_the_glass"]
+)
 def test_a_chapter_runs_from_top_to_bottom_and_its_lab_steps(lab_page, jupyter, artifacts, name):
     shutil.copy(NOTEBOOKS / f"{name}.ipynb", jupyter.root)
     lab_page.open(f"{name}.ipynb")
