@@ -10,9 +10,9 @@ from pagedlab import LLM, SamplingParams
 from pagedlab.viz import prefix_hits
 
 pytestmark = pytest.mark.slow
-# What a block holds, under narrow slots or in a card of the prefix tree, and a token that is longer than its slot: the
-# beginning of it is shown, and says so.
-PREVIEWS = re.compile(r"seen\.\d+\.line\d+|prompt\.\d+\.t|node\.\w+\.t|token\.\w+\.\d+\.t")
+# What a block holds, under narrow slots or in a card of the prefix tree: the beginning of it is shown, and says so.
+PREVIEWS = re.compile(r"seen\.\d+\.line\d+|prompt\.\d+\.t|node\.\w+\.t")
+LONG_TOKENS = re.compile(r"token\.\w+\.\d+\.t")  # in blocks of 32, as vLLM on a CPU has them: slots are narrow there
 LEFT_OUT = re.compile(r"seen\.more|table\.more|orphan\.\w+")  # "… 4 more blocks": a line of its own
 
 
@@ -27,6 +27,8 @@ def check(part, where, pictures):
     pictures.add(part, where, view)
     cut = [mark for mark in view.marks if mark.text.strip(" ").endswith("…") or mark.text.startswith("…")]
     cut = [mark for mark in cut if not PREVIEWS.fullmatch(mark.id) and not LEFT_OUT.fullmatch(mark.id)]
+    if where.startswith("15_"):
+        cut = [mark for mark in cut if not LONG_TOKENS.fullmatch(mark.id)]
     assert not cut, (where, part.position, part.selected, cut)
     words = view.words
     assert not any(text.endswith("…") for text in words.values()), (where, part.position, words)
