@@ -25,7 +25,7 @@ def header(scheduler: Any) -> dict[str, Any]:
         "triton": None,
         "engine": f"vLLM {vllm.__version__}",
         "async_scheduling": bool(limits.async_scheduling),
-        "device": _device(str(config.device_config.device_type)),
+        "device": _device(config.device_config.device),
         "compute_capability": None,
         "dtype": str(model.dtype).removeprefix("torch."),
         "model": PurePath(model.served_model_name or model.model).name,
@@ -51,8 +51,8 @@ def header(scheduler: Any) -> dict[str, Any]:
     }
 
 
-def _device(kind: str) -> str:
+def _device(device: Any) -> str:
     """The card's own name, where torch knows it."""
     import torch
 
-    return torch.cuda.get_device_name() if kind == "cuda" else kind.upper()
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type.upper()

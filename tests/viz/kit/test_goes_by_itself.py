@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 from pagedlab import LLM, SamplingParams
 from pagedlab.trace import TraceDriver
@@ -43,4 +44,5 @@ def test_it_stays_at_the_end_and_leaves_who_looks_back_alone(monkeypatch):
         assert gone() is None, "the loop must not keep it alive"
         assert not driver_lab._going
 
-    asyncio.run(watch())
+    with ThreadPoolExecutor() as another:  # in this one, Playwright's loop may be running
+        another.submit(asyncio.run, watch()).result()
