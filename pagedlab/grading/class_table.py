@@ -87,8 +87,9 @@ def by_learner(graded: list[Graded]) -> dict[str, list[Any]]:
 def table(learners: dict[str, list[Any]]) -> tuple[list[str], list[list[Any]]]:
     """(head, rows): for each exercise its points and those of its checks, then the total of each part of the course,
     and what went wrong."""
-    present = {_exercise(outcome) for outcomes in learners.values() for outcome in outcomes}
-    exercises = [load_exercise(number) for number in EXERCISES if load_exercise(number).name in present]
+    results = [one for outcomes in learners.values() for one in outcomes if isinstance(one, Result)]
+    present = {result.exercise[:2] for result in results}
+    exercises = [load_exercise(number) for number in EXERCISES if number in present]
     head = ["learner"]
     for exercise in exercises:
         head += [exercise.name, *(part.name for part in exercise.parts)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pagedlab.errors import PagedlabError
 from pagedlab.grading.grade import Result, Submission, grade
-from pagedlab.grading.part import EXERCISES, load_exercise
+from pagedlab.grading.notebook import REFERENCE
 from pagedlab.grading.plain import make_printable
 from pagedlab.grading.watch import Watch
 
@@ -133,6 +133,6 @@ def _no_link(file: Path) -> Path | Refused:
 def _learner(file: str) -> str:
     """"alice_03_block_table.ipynb" -> "alice"; empty where the name is only the exercise's."""
     name = Path(file).stem
-    for number in EXERCISES:
-        name = name.replace(load_exercise(number).name, "")
+    for exercise in REFERENCE.glob("*.ipynb"):
+        name = name.replace(exercise.stem, "")
     return re.sub(r"^[\s_.-]+|[\s_.-]+$", "", name)

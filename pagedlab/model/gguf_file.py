@@ -115,9 +115,7 @@ class GGUFFile:
         heads = self._value("llama.attention.head_count")
         rows_in_pairs = {"attn_q.weight": heads, "attn_k.weight": self._value("llama.attention.head_count_kv", heads)}
         for tensor in self._reader.tensors:
-            values = torch.from_numpy(
-                np.require(dequantize(np.asarray(tensor.data), tensor.tensor_type), requirements="W")
-            )
+            values = torch.from_numpy(np.require(dequantised(tensor), requirements="W"))
             if not tensor.name.startswith("blk."):
                 yield HF_NAME[tensor.name], values
                 continue
@@ -125,6 +123,18 @@ class GGUFFile:
             if part in rows_in_pairs:
                 values = halves_from_pairs(values, rows_in_pairs[part])
             yield f"model.layers.{layer}.{HF_NAME[part]}", values
+
+
+def dequantised(tensor: gguf.ReaderTensor) -> np.ndarray:
+    """The tensor's values: [rows, columns] or [columns], fp32.
+
+    The library takes 16 rows at a time, whatever their length. In rows of 8 KiB that is what a core's cache holds, and
+    three times quicker than in this model's own rows of a few hundred bytes.
+    """
+    data = np.asarray(tensor.data)
+    block_bytes = gguf.GGML_QUANT_SIZES[tensor.tensor_type][1]
+    rows = next(n for n in range(max(1, data.nbytes >> 13), 0, -1) if data.nbytes // block_bytes % n == 0)
+    return dequantize(data.view(np.uint8).reshape(rows, -1), tensor.tensor_type).reshape(tensor.shape[::-1])
 
 
 def halves_from_pairs(weight: torch.Tensor, heads: int) -> torch.Tensor:
