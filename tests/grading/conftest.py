@@ -19,10 +19,11 @@ def solution():
 def submission(tmp_path):
     """A function: answers by part -> the path of a saved submission. Parts that are not given are right.
 
-    ``number``: which exercise; ``as_shipped``: parts that are not given are as the learner gets them.
+    ``number``: which exercise; ``as_shipped``: parts that are not given are as the learner gets them; ``with_run``: the
+    cell that runs the real model, which no part asks for, is there as well. It takes longer than all the others.
     """
 
-    def build(answers=None, change=None, name="submission.ipynb", number="03", as_shipped=False):
+    def build(answers=None, change=None, name="submission.ipynb", number="03", as_shipped=False, with_run=False):
         file = f"{load_exercise(number).name}.ipynb"
         nb = nbformat.read(ROOT / "exercises" / file, as_version=4)
         solution = nbformat.read(ROOT / "solutions" / file, as_version=4)
@@ -31,6 +32,9 @@ def submission(tmp_path):
                 part = cell.source.split()[2]
                 rest = cell if as_shipped else learner_cell(solution, part)
                 cell.source = (answers or {}).get(part, rest.source)
+        if not with_run:
+            (run,) = [cell for cell in nb.cells if '"smollm2"' in cell.source] or [None]
+            nb.cells = [cell for cell in nb.cells if cell is not run]
         if answers and "added" in answers:
             nb.cells.insert(3, nbformat.v4.new_code_cell(answers["added"]))
         if change:

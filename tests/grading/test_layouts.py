@@ -171,13 +171,13 @@ def test_right_answers_get_all_points(layouts, submission):
         for layout in layouts:
             layout(nb)
 
-    result = grade(submission(change=change))
+    result = grade(submission(change=change, with_run=import_in_the_cell_of_the_run in layouts))
     assert (result.earned, result.points) == (10, 10), result.checks
 
 
 @pytest.mark.parametrize("layout", [one for row in LAYOUTS for one in row], ids=lambda layout: layout.__name__)
 def test_every_cell_stays_and_every_part_has_a_check_of_ours(layout, submission):
-    path = submission(change=layout)
+    path = submission(change=layout, with_run=True)
     reference = read_reference("03")
     checks = [one.source for one in reference if one.role == "check"]
     cells = restore(reference, read_cells(path)).cells

@@ -12,7 +12,7 @@ import pytest
 from submissions import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.notebook]
-NAME = "03_block_table.ipynb"
+NAME = "15_under_the_glass.ipynb"
 
 
 def nbgrader(folder, *arguments):
@@ -41,5 +41,5 @@ def test_autograde_gives_the_solution_all_points_and_the_exercise_none(tmp_path)
     nbgrader(tmp_path, "export", "--to=grades.csv")
     rows = csv.DictReader((tmp_path / "grades.csv").open())
     assert {row["student_id"]: (row["score"], row["max_score"]) for row in rows} == {
-        "alice": ("10.0", "10.0"), "bob": ("0.0", "10.0")}
+        "alice": ("8.0", "8.0"), "bob": ("0.0", "8.0")}
     assert "VALIDATION FAILED ON 4 CELL" in nbgrader(tmp_path, "validate", str(ROOT / "exercises" / NAME))

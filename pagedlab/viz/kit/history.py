@@ -23,10 +23,13 @@ class Run:
 
 
 class History:
-    """``state``: memory after every event read so far. ``runs[block]``: its owners over time, oldest first."""
+    """``state``: memory after every event read so far. ``runs[block]``: its owners over time, oldest first.
+    ``reads``: how often there was something new to read; what was drawn of the same reading need not be drawn again.
+    """
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
+        self.reads = 0
         self._restart()
 
     def _restart(self) -> None:
@@ -47,6 +50,7 @@ class History:
         )
         if changed:
             self._restart()
+        self.reads += changed or self.num_events < len(events)
         for i in range(self.num_events, len(events)):
             self._read(events[i])
         self.num_events = len(events)

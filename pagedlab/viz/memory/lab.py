@@ -61,6 +61,7 @@ class MemoryMap(DriverLab):
         self._furthest = driver.position
         self.choose(self._who() if select is None else select)
         self._pane_values: dict[str, Any] = {"code": None, "follow": "", "find": "", "branch": []}  # by pane
+        self._drawn: tuple[Any, ...] = ()  # of which reading, how wide; the strip
         self._other: TraceDriver | None = None  # the run that a branch left, or the branch
         super().__init__()
 
@@ -180,7 +181,10 @@ class MemoryMap(DriverLab):
         return View(layout.marks(scene), title(scene, self.num_steps), words)
 
     def strip(self) -> Strip:
-        return strip.drawn(self._history, columns(self.num_steps, self.live))
+        of = self._history, self._history.reads, columns(self.num_steps, self.live)
+        if of != self._drawn[:-1]:  # wherever the cursor stands, it looks the same
+            self._drawn = *of, strip.drawn(self._history, of[-1])
+        return self._drawn[-1]
 
     # ----------------------------------------------------------------------------------------- what is folded away
 
