@@ -67,9 +67,9 @@ def asynchronous_on_cpu() -> None:
     check = CpuPlatform.check_and_update_config.__func__
 
     def check_and_leave(cls: type, vllm_config: Any) -> None:
-        asked = vllm_config.scheduler_config.async_scheduling
+        chosen = vllm_config.scheduler_config.async_scheduling
         check(cls, vllm_config)
-        vllm_config.scheduler_config.async_scheduling = asked
+        vllm_config.scheduler_config.async_scheduling = chosen
 
     class Done:
         """An event or a stream with nothing to wait for."""

@@ -167,22 +167,22 @@ def _out_of_memory(f: Findings, d: Derived) -> list[Knob]:
     detail, phase = f.failure.detail, f.failure.phase
     tried, free = detail.get("tried_gib"), detail.get("free_gib")
     lack = max(tried - free, 0.0) if tried is not None and free is not None else None
-    said = (f"{tried} GiB were asked for where {free} were free" if lack is not None else
+    demand = (f"{tried} GiB were asked for where {free} were free" if lack is not None else
             "how much was asked for is not in this log")  # fmt: skip
     if phase == LOADING:
         return [
             _more_gpus(f),
-            Knob("quantization", f"weights of fewer bits: {said} while they were loaded."),
+            Knob("quantization", f"weights of fewer bits: {demand} while they were loaded."),
             Knob("other processes", "see with `nvidia-smi` whether something else holds memory of this card; "
                  "gpu_memory_utilization decides nothing yet while weights load."),
         ]  # fmt: skip
     if f.utilization is not None and f.total_gib and lack is not None:
         enough = floor2(f.utilization - (lack + BUFFER) / f.total_gib)
-        lower = Knob("gpu_memory_utilization", f"{enough} or less instead of {f.utilization}: {said}; {BUFFER} GiB "
+        lower = Knob("gpu_memory_utilization", f"{enough} or less instead of {f.utilization}: {demand}; {BUFFER} GiB "
                      "stay in hand.")  # fmt: skip
     else:
         now = f" than {f.utilization}" if f.utilization is not None else " (what it is now is not in this log)"
-        lower = Knob("gpu_memory_utilization", f"lower{now}: {said}.")
+        lower = Knob("gpu_memory_utilization", f"lower{now}: {demand}.")
     dummy = detail.get("dummy_requests") or f.max_num_seqs
     seqs = Knob("max_num_seqs", f"{dummy // 2} instead of {dummy}: fewer rows of logits at once." if dummy else
                 "lower (what it is now is not in this log): fewer rows of logits at once.")  # fmt: skip

@@ -116,14 +116,14 @@ def _memory(f: Findings, d: Derived, card: Card, columns: int) -> Iterator[str]:
     if card.of != "card":
         rows.append((" ", "the card", None, ""))
     for letter, name, gib, remark in rows:
-        said = f"  {remark or UNSAID}" if gib is None else f"{gib:>8.2f} GiB"
+        figure = f"  {remark or UNSAID}" if gib is None else f"{gib:>8.2f} GiB"
         bar = letter * min(round(gib / whole * room), room) if gib and letter != " " and room > 0 else ""
-        line = f"  {letter} {name:<{names}}{said}  {bar}".rstrip()
+        line = f"  {letter} {name:<{names}}{figure}  {bar}".rstrip()
         if len(line) <= columns:
             yield line
         else:
             yield f"  {letter} {name}"
-            yield from _wrapped(said.strip(), columns, indent=6, first=6)
+            yield from _wrapped(figure.strip(), columns, indent=6, first=6)
         if gib is not None and remark:
             yield from _wrapped(f"({remark})", columns, indent=6, first=6)
     if card.of:

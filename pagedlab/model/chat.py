@@ -19,7 +19,7 @@ from pagedlab.errors import PagedlabError
 
 # Unicode keeps these for a program's own use: around a control token's name in what somebody said, and around the
 # number that stands for a control token that the template wrote.
-SAID, SAID_END, MEANT, MEANT_END = "\ufdd0\ufdd1\ufdd2\ufdd3"
+CONTENT, CONTENT_END, CONTROL, CONTROL_END = "\ufdd0\ufdd1\ufdd2\ufdd3"
 
 
 class ChatTemplate:
@@ -124,12 +124,12 @@ class ChatEncoder:
         if not found and not self._in_disguise:
             text = self._template.render(messages)
             return self._backend.encode(_whole(text), add_special_tokens=False).ids
-        if re.search(f"[{SAID}-{MEANT_END}]", "".join(texts)):
+        if re.search(f"[{CONTENT}-{CONTROL_END}]", "".join(texts)):
             raise PagedlabError("a message with a control token's name must not hold the characters U+FDD0 to U+FDD3")
         marked_messages = _mapped(messages, self._marked)
         text = re.sub(
-            f"{SAID}(?P<said>{self._names}){SAID_END}|[{SAID}{SAID_END}]|(?P<meant>{self._names})",
-            lambda match: match["said"] or (_stand_in(self._control[match["meant"]]) if match["meant"] else ""),
+            f"{CONTENT}(?P<content>{self._names}){CONTENT_END}|[{CONTENT}{CONTENT_END}]|(?P<control>{self._names})",
+            lambda match: match["content"] or (_stand_in(self._control[match["control"]]) if match["control"] else ""),
             self._template.render(marked_messages),
         )
         backend, meant = self._without_names
@@ -144,9 +144,9 @@ class ChatEncoder:
     def _marked(self, text: str) -> str:
         """With marks around each name, not in its place: a template may look for it ("what comes after </think>"). An
         end that what follows might make a name of is marked, too."""
-        end = SAID_END if self._begun(text) else ""
+        end = CONTENT_END if self._begun(text) else ""
         words = text.rstrip()
-        return re.sub(self._names, rf"{SAID}\g<0>{SAID_END}", words) + end + text[len(words) :]
+        return re.sub(self._names, rf"{CONTENT}\g<0>{CONTENT_END}", words) + end + text[len(words) :]
 
     def _begun(self, text: str) -> bool:
         """Does the text, spaces aside, end as a control token's name begins?"""
@@ -172,7 +172,7 @@ class ChatEncoder:
 
 
 def _stand_in(token_id: int) -> str:
-    return f"{MEANT}{token_id}{MEANT_END}"
+    return f"{CONTROL}{token_id}{CONTROL_END}"
 
 
 def _texts(value: Any) -> Iterable[str]:

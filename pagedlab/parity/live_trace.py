@@ -134,7 +134,7 @@ class LiveReplay:
 
     def __init__(self, header: dict[str, Any], where: str, executor: FollowingExecutor) -> None:
         self.header, self.where, self.executor = header, where, executor
-        self.told: list[dict[str, Any]] = []
+        self.new_rows: list[dict[str, Any]] = []
         self.outputs: dict[str, list[int]] = {}
         self.num_calls = self.num_schedules = 0
         self.any_finished = False
@@ -183,8 +183,8 @@ class LiveReplay:
                 self._step(self._step_of_nobody)
             else:
                 self.num_calls = to_come[0]["arrive"] - 1  # idle until then
-            yield from self.told
-            self.told = []
+            yield from self.new_rows
+            self.new_rows = []
             self.num_calls += 1
         yield {"kind": "end", "calls": self.num_calls, "outputs": dict(sorted(self.outputs.items()))}
 
@@ -238,7 +238,7 @@ class LiveReplay:
             "resumed": {request.request_id: start[request.request_id] for request in output.resumed},
             "preempted": [request.request_id for request in output.preempted],
         }
-        self.told.append(row | self._memory(counts))
+        self.new_rows.append(row | self._memory(counts))
 
     def updated(self, sampled: dict[str, int], kept: dict[str, list[int]], finished: list[Request]) -> None:
         """After ``update_from_output``."""
@@ -251,7 +251,7 @@ class LiveReplay:
             "kept": kept,
             "finished": {r.request_id: r.finish_reason for r in self.llm.requests.values() if r in finished},
         }
-        self.told.append(row | self._memory({}))
+        self.new_rows.append(row | self._memory({}))
 
     def _memory(self, under_way: dict[str, int]) -> dict[str, Any]:
         """``under_way``: tokens that are scheduled and not yet counted."""

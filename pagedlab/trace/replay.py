@@ -158,10 +158,10 @@ class MemoryState:
                 self.requests[request_id]  # must have arrived
             _HANDLERS[type(event)](self, event)
         except (KeyError, IndexError, ValueError) as error:
-            said = str(event)
-            said = said if len(said) <= 400 else f"{said[:400]}…"  # a found pool has a number for each of its blocks
+            text = str(event)
+            text = text if len(text) <= 400 else f"{text[:400]}…"  # a found pool has a number for each of its blocks
             raise PagedlabError(
-                f"The trace contradicts itself: {said} does not fit the state before it ({error!r}). Record it again."
+                f"The trace contradicts itself: {text} does not fit the state before it ({error!r}). Record it again."
             ) from error
         self.counts[event.kind] = self.counts.get(event.kind, 0) + 1
 

@@ -35,7 +35,7 @@ class Publisher:
         self.address = address or os.environ.get("PAGEDLAB_EVENTS") or ADDRESS
         self._header = header(scheduler)
         self._piece = texts(_decode(scheduler.vllm_config))
-        self._told: set[int] = set()  # tokens whose texts all who listen know
+        self._sent: set[int] = set()  # tokens whose texts all who listen know
         self._sequence = 0
         self._listeners = 0
         self._context = zmq.Context()
@@ -88,8 +88,8 @@ class Publisher:
     def _send_waiting(self) -> None:
         while self._waiting:
             sequence, notes = self._waiting.popleft()
-            tokens = {token for note in notes for token in _tokens(note)} - self._told
-            self._told |= tokens
+            tokens = {token for note in notes for token in _tokens(note)} - self._sent
+            self._sent |= tokens
             self._out(encode(NOTES, sequence, {token: self._piece(token) for token in tokens}, notes))
 
     def _anybody_new(self) -> bool:
@@ -103,8 +103,8 @@ class Publisher:
         with self._hooks.lock:  # what was noted up to here goes first, and what comes next has a higher number
             note, sequence = self._hooks.found(), self._sequence
         self._send_waiting()
-        self._told |= set(_tokens(note))
-        pieces = {token: self._piece(token) for token in self._told}
+        self._sent |= set(_tokens(note))
+        pieces = {token: self._piece(token) for token in self._sent}
         self._out(encode(STATE, sequence, self._header, self._hooks.sources, pieces, note))
 
     def _out(self, frames: Frames) -> None:

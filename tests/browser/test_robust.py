@@ -22,7 +22,7 @@ STORE = """() => {
   let answer;
   const store = new Store({
     get: (name) => (name === "picture" ? message(1) : undefined), off() {}, on: (_, receive) => { answer = receive; },
-    send: (asked) => sent.push(asked) });
+    send: (request) => sent.push(request) });
   store.views.add({ draw() { if (!store.current) throw Error("there is no picture to draw"); } });
   const failed = [];
   const check = (true_, what) => { if (!true_) failed.push(what); };
@@ -46,8 +46,8 @@ STORE = """() => {
   store.step(1), store.step(-1);
   const before = sent.length;
   answer(message(5, { heard: 1, stale: ["all"] }));
-  const told = sent[before];
-  check(store.position === 5 && told.do === "at" && told.position === 5, "nothing is left where we were");
+  const request = sent[before];
+  check(store.position === 5 && request.do === "at" && request.position === 5, "nothing is left where we were");
 
   for (let k = 6; k < 600; k++) store.step(1), answer(message(k, { heard: last().n }));
   check(store.position === 599 && store.pictures.size === 200, "pictures are bounded");

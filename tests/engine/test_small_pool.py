@@ -25,10 +25,10 @@ def test_a_pool_that_cannot_hold_max_model_len_is_said_with_the_largest_length_t
     for fits in (usable * 4, usable * 4 - 3, 2):
         assert warned(**knobs, max_model_len=fits)[1] == []
     for beyond in (usable * 4 + 1, 100):
-        llm, (said,) = warned(**knobs, max_model_len=beyond)
-        assert f"max_model_len={beyond} tokens" in said and f"takes {-(-beyond // 4)} blocks of 4" in said
-        assert f'name {usable * 4} as "the estimated maximum model length"' in said
-        assert f"Set max_model_len={usable * 4} or less" in said
+        llm, (warning,) = warned(**knobs, max_model_len=beyond)
+        assert f"max_model_len={beyond} tokens" in warning and f"takes {-(-beyond // 4)} blocks of 4" in warning
+        assert f'name {usable * 4} as "the estimated maximum model length"' in warning
+        assert f"Set max_model_len={usable * 4} or less" in warning
         assert llm.generate([5, 6, 7], GREEDY)[0].finished  # it works all the same
 
 
@@ -37,8 +37,8 @@ def test_of_a_small_pool_without_a_length_that_was_asked_for_nothing_is_said(tin
 
 
 def test_a_branch_does_not_say_again_what_its_engine_has_said(tiny):
-    llm, said = warned(model=tiny, num_gpu_blocks_override=10, block_size=4, max_model_len=100, record=True)
-    assert len(said) == 1
+    llm, issued = warned(model=tiny, num_gpu_blocks_override=10, block_size=4, max_model_len=100, record=True)
+    assert len(issued) == 1
     llm.generate([5, 6, 7], GREEDY)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -58,14 +58,14 @@ def reason_of(llm, token_ids, **params):
 
 def test_what_is_named_as_the_reason(tiny, ends_at_a):
     """As in vLLM: the end of text is asked first and has no reason of its own, then the tokens, then the strings."""
-    said = b"12A45"
-    assert reason_of(tiny, said) == (None, 3)
-    assert reason_of(tiny, said, stop_token_ids=[ord("A")]) == (None, 3)
-    assert reason_of(tiny, said, stop_token_ids=[ord("A")], ignore_eos=True) == (ord("A"), 3)
-    assert reason_of(tiny, said, stop_token_ids=[ord("2")], stop="2") == (ord("2"), 2)
-    assert reason_of(tiny, said, stop=["5", "A4"], ignore_eos=True) == ("A4", 4)
-    assert reason_of(tiny, said, stop=["45", "5"], ignore_eos=True) == ("45", 5)  # complete at once: the first one
-    assert reason_of(tiny, said, stop="~", stop_token_ids=[ord("~")], ignore_eos=True) is None
+    answer = b"12A45"
+    assert reason_of(tiny, answer) == (None, 3)
+    assert reason_of(tiny, answer, stop_token_ids=[ord("A")]) == (None, 3)
+    assert reason_of(tiny, answer, stop_token_ids=[ord("A")], ignore_eos=True) == (ord("A"), 3)
+    assert reason_of(tiny, answer, stop_token_ids=[ord("2")], stop="2") == (ord("2"), 2)
+    assert reason_of(tiny, answer, stop=["5", "A4"], ignore_eos=True) == ("A4", 4)
+    assert reason_of(tiny, answer, stop=["45", "5"], ignore_eos=True) == ("45", 5)  # complete at once: the first one
+    assert reason_of(tiny, answer, stop="~", stop_token_ids=[ord("~")], ignore_eos=True) is None
 
 
 def test_a_stop_token_ends_an_answer_that_has_its_length_too(tiny):

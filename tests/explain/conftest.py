@@ -27,7 +27,7 @@ class Read:
     notes: list[str]
 
     @property
-    def said(self) -> str:
+    def all_notes(self) -> str:
         """All notes."""
         return " ".join(self.notes)
 

@@ -49,7 +49,7 @@ def test_graphs_are_inside_of_the_budget_since_0_21_and_beyond_it_before(read):
 
 def test_figures_that_exceed_the_card_are_not_put_into_it(read):
     log = read(START.format(version="0.27.1").replace("/23.56 GiB", "/13.56 GiB").replace("(23.31", "(13.31"))
-    assert log.card.of == "" and "do not add up" in log.said
+    assert log.card.of == "" and "do not add up" in log.all_notes
 
 
 @pytest.mark.parametrize("sizes, width, wanted", [

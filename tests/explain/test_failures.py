@@ -62,7 +62,7 @@ def test_another_reason_to_stop_is_said_and_is_none_of_the_five(read):
                f"cache blocks (969). Each decode\n{ERROR}Engine core initialization failed. See root cause above.\n"
                "GPU KV cache size: 16 tokens\n")  # fmt: skip
     assert log.f.failure is None
-    assert "max_num_seqs (1024) exceeds available Mamba cache blocks (969)" in log.said
+    assert "max_num_seqs (1024) exceeds available Mamba cache blocks (969)" in log.all_notes
 
 
 def test_the_first_message_counts_and_takes_figures_from_the_next(read):

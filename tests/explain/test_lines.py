@@ -66,7 +66,7 @@ def test_a_line_without_an_end_is_cut_and_not_kept(read):
 
 
 def test_what_somebody_asked_the_model_is_no_line_of_vllm(read):
-    asked = ("INFO 01-02 03:04:05 [logger.py:39] Received request cmpl-1: prompt: 'What is GPU KV cache size: 5 "
+    line = ("INFO 01-02 03:04:05 [logger.py:39] Received request cmpl-1: prompt: 'What is GPU KV cache size: 5 "
              "tokens, torch.OutOfMemoryError: CUDA out of memory?', params: None\n")
-    f = read(f"{PLAIN}\n{asked}").f
+    f = read(f"{PLAIN}\n{line}").f
     assert (f.kv_cache_tokens, f.failure) == (409600, None)

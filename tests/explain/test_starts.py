@@ -59,8 +59,8 @@ def test_data_parallel_engines_are_one_start_each_with_a_pool_of_its_own(read):
     )  # fmt: skip
     f = log.f
     assert (f.num_starts, f.kv_cache_tokens, f.kv_cache_gib, f.max_concurrency) == (1, 401408, 49.0, 98.0)
-    assert "2 data-parallel engines" in log.said and "409,600, 401,408" in log.said
-    assert "same number of blocks" not in log.said
+    assert "2 data-parallel engines" in log.all_notes and "409,600, 401,408" in log.all_notes
+    assert "same number of blocks" not in log.all_notes
     assert (f.runtime.lines, f.runtime.max_running, f.runtime.max_waiting) == (2, 9, 2)
     assert not f.runtime.preempted  # 9 to 3 running is another engine's line
     assert log.d.get("blocks_in_use") is None
@@ -72,7 +72,7 @@ def test_of_tensor_parallel_workers_the_smallest_pool_counts(read):
         worker.format(r=r) + f"Model loading took {w} GiB memory and 1.0 seconds\n" + worker.format(r=r)
         + f"Available KV cache memory: {kv} GiB\n" for r, w, kv in ((0, 11.3, 6.9), (1, 11.2, 6.87))))  # fmt: skip
     assert (log.f.num_starts, log.f.kv_cache_gib, log.f.weights_gib) == (1, 6.87, 11.2)
-    assert "from 6.87 to 6.9 GiB" in log.said and "of one GPU" in log.said
+    assert "from 6.87 to 6.9 GiB" in log.all_notes and "of one GPU" in log.all_notes
 
 
 def test_a_drafter_does_not_replace_the_models_weights(read):

@@ -31,7 +31,8 @@ def test_an_answer_loses_the_points_it_should_and_no_others(held, submission):
     answers, lost = {}, set().union(*map(loses, held))
     for file in held:
         answers |= answers_of(file)
-    result = grade(submission(answers, number=held[0].parent.name, with_run=not all(map(loses, held))), with_nbval=False)
+    with_run = not all(map(loses, held))
+    result = grade(submission(answers, number=held[0].parent.name, with_run=with_run), with_nbval=False)
     assert {check.name for check in result.checks if check.earned == 0} == lost, result.checks
     assert all(check.earned == check.points for check in result.checks if check.name not in lost)
 

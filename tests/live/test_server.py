@@ -163,9 +163,9 @@ def test_the_command_prints_steps_and_keeps_the_trace(server, tmp_path):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as reading:
         time.sleep(3)
         server.ask("What does the terminal say?", 5)
-        said, _ = reading.communicate(timeout=60)
-    assert reading.returncode == 0, said
-    assert "step" in said and "blocks" in said and str(out) in said
+        printed, _ = reading.communicate(timeout=60)
+    assert reading.returncode == 0, printed
+    assert "step" in printed and "blocks" in printed and str(out) in printed
     assert first_broken(load(out)) is None and load(out).header["live"] is False
 
 

@@ -31,7 +31,7 @@ class Question(NamedTuple):
 
     def for_page(self) -> dict[str, Any]:
         """As a saved page holds it; ``static/predicting.js`` reads it there."""
-        return {"ask": self.ask, "said": self.reply, "right": self.right, "wrong": self.wrong, "of": self.of}
+        return {"ask": self.ask, "reply": self.reply, "right": self.right, "wrong": self.wrong, "of": self.of}
 
 
 def score(right: int, decided: int) -> str:

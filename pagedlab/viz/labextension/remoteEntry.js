@@ -4,7 +4,7 @@
 
 const VIEW = "application/vnd.jupyter.widget-view+json";
 const PICTURE = "image/svg+xml";
-const SAID = "This is the stored picture; the kernel that made it is gone. Run the cell again to step through it.";
+const STORED = "This is the stored picture; the kernel that made it is gone. Run the cell again to step through it.";
 
 /** @typedef {{ data: Record<string, string | string[]> }} Output */
 /** @typedef {{ node: HTMLElement, renderModel(model: Output): Promise<void> }} Renderer */
@@ -25,9 +25,9 @@ function showStored(node, data) {
   picture.src = `data:${PICTURE};charset=utf-8,${encodeURIComponent([data[PICTURE]].flat().join(""))}`;
   picture.alt = [data["text/plain"] ?? ""].flat().join("");
   picture.style.cssText = "display: block; max-width: 100%; height: auto;";
-  const said = document.createElement("p");
-  said.textContent = SAID;
-  node.replaceChildren(picture, said);
+  const line = document.createElement("p");
+  line.textContent = STORED;
+  node.replaceChildren(picture, line);
 }
 
 /** @param {RenderMime} rendermime */

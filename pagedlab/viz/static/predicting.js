@@ -2,13 +2,13 @@
 
 import { known } from "./marks.js";
 
-/** @typedef {{ ask: string, said: string, right: Record<string, string>, wrong: string, of: string[] }} Question */
-/** @typedef {{ names: Record<string, string>, score: string }} Told what marks are called, and how the score is said */
+/** @typedef {{ ask: string, reply: string, right: Record<string, string>, wrong: string, of: string[] }} Question */
+/** @typedef {{ names: Record<string, string>, score: string }} Words what marks are called, and how the score is said */
 
 export class Predictions {
-  /** @param {Told} told */
-  constructor(told) {
-    this.told = told;
+  /** @param {Words} words */
+  constructor(words) {
+    this.words = words;
     /** @type {Map<string, { step: number, asks: Question[], ids: Map<number, string> }>} */
     this.made = new Map(); // key of a picture -> what was asked there, and for which of it which mark was pointed at
   }
@@ -30,7 +30,7 @@ export class Predictions {
   question(key, asks) {
     const ids = this.made.get(key)?.ids;
     if (!ids) return [...new Set(asks.map(({ ask }) => ask))].join(" ");
-    return [...ids].map(([which, id]) => this.fill(asks[which].said, id)).join(" ");
+    return [...ids].map(([which, id]) => this.fill(asks[which].reply, id)).join(" ");
   }
 
   /** How the predictions of a picture ended; "" where there are none. @param {string} key @param {number} seen steps, so far */
@@ -40,13 +40,13 @@ export class Predictions {
     const ended = [...made.ids].map(([which, id]) => made.asks[which].right[id] ?? this.fill(made.asks[which].wrong, id));
     const decided = [...this.made.values()].filter(({ step }) => step <= seen);
     const right = decided.flatMap(({ asks, ids }) => [...ids].map(([which, id]) => id in asks[which].right));
-    const score = this.told.score.replace("{right}", String(right.filter(Boolean).length));
+    const score = this.words.score.replace("{right}", String(right.filter(Boolean).length));
     return [...ended, score.replace("{decided}", String(right.length))].join(" ");
   }
 
   /** @param {string} words @param {string} id */
   fill(words, id) {
-    return words.replace("{guess}", this.told.names[id]);
+    return words.replace("{guess}", this.words.names[id]);
   }
 }
 

@@ -9,9 +9,9 @@ import { outline, Predictions } from "./predicting.js";
 /** @typedef {{ id: string | null, parts: import("./elements.js").Part[] }} Pane */
 /** @typedef {{ steps: number, live: boolean, over: string }} Run */
 /** @typedef {{ name: string, size: number[], areas: import("./narrow.js").Area[] }} Lab */
-/** @typedef {{ next: string, verdict: string, question: string, say: string, asks?: Question[] }} Told around a picture */
+/** @typedef {{ next: string, verdict: string, question: string, say: string, asks?: Question[] }} Words around a picture */
 /**
- * @typedef {import("./marks.js").Patch & Told & {
+ * @typedef {import("./marks.js").Patch & Words & {
  *   lab: Lab, position: number, selected: string | null, base: Key | null, stale: (number | "all")[], run: Run, panes: Record<string, string>,
  *   strip: import("./marks.js").Patch & { version: number, base: number | null, size: import("./narrow.js").Strip | null },
  *   heard: number | null, pane?: undefined, error?: undefined,
@@ -20,7 +20,7 @@ import { outline, Predictions } from "./predicting.js";
 /** @typedef {{ heard: number | null } & ({ pane: Pane, error?: undefined } | { error: string, pane?: undefined })} Answer */
 /**
  * @typedef {object} Model what anywidget gives, or page.js
- * @property {((name: "picture") => Message) & ((name: "recorded") => Message[] | undefined) & ((name: "predicting") => import("./predicting.js").Told)} get
+ * @property {((name: "picture") => Message) & ((name: "recorded") => Message[] | undefined) & ((name: "predicting") => import("./predicting.js").Words)} get
  * @property {(event: string, call: (message: any) => void) => void} on
  * @property {(event: string, call: (message: any) => void) => void} off
  * @property {(message: object) => void} send
@@ -68,7 +68,7 @@ export class Store {
     model.on("msg:custom", this.receive);
     const whole = model.get("picture");
     this.lab = whole.lab; // its name, its size, its areas
-    /** @type {Map<string, Told & { marks: Picture }>} */
+    /** @type {Map<string, Words & { marks: Picture }>} */
     this.pictures = new Map(); // by key, those seen last at the end
     /** @type {{ version: number, size: import("./narrow.js").Strip | null, marks: Picture }} */
     this.strip = { version: -1, size: null, marks: new Map() };
@@ -291,8 +291,8 @@ export class Store {
 
   get question() {
     if (this.position !== this.seen || this.over) return "";
-    const asked = this.predictions?.question(key(this.position, this.selected), this.asks);
-    return asked || this.current.question;
+    const question = this.predictions?.question(key(this.position, this.selected), this.asks);
+    return question || this.current.question;
   }
 
   get verdict() {
