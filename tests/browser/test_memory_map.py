@@ -1,6 +1,7 @@
 """The memory map in a real JupyterLab: driven by mouse and keyboard, and compared with replay after every step."""
 
 import json
+import json
 import re
 import statistics
 
@@ -32,8 +33,8 @@ PICTURE = """(index) => {
       text: e.tagName === "text" ? e.firstChild?.textContent ?? "" : "", cls: e.getAttribute("class"),
     };
   const { position, selected, steps } = root.dataset;
-  return { position: Number(position), selected, steps: Number(steps), marks };
-}"""
+  return JSON.stringify({ position: Number(position), selected, steps: Number(steps), marks });
+}"""  # one text: Playwright looks at each value of an object
 
 
 class Lab:
@@ -56,7 +57,7 @@ class Lab:
         self.root.locator(f"[data-do={what}]").click()
 
     def picture(self):
-        return self.page.evaluate(PICTURE, self.index)
+        return json.loads(self.page.evaluate(PICTURE, self.index))
 
     def words(self):
         return self.root.locator(".ask").inner_text()

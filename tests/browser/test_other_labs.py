@@ -1,13 +1,20 @@
 """The labs beside the memory map in a real JupyterLab: stepped to the end and back by keyboard, each picture compared
 with what Python draws for that moment (which tests/viz compares with the runs themselves)."""
 
+import json
+
 import pytest
 
 pytestmark = pytest.mark.browser
 
-# Every mark on the page: its words and its class names, by id.
-MARKS = """() => Object.fromEntries([...document.querySelectorAll(".pagedlab [data-id]")].map(e => [e.dataset.id, [
-  e.getAttribute("class"), e.tagName === "text" ? e.firstChild?.textContent ?? "" : ""]]))"""
+# As one text: Playwright looks at each value of an object.
+MARKS = """() => JSON.stringify(Object.fromEntries([...document.querySelectorAll(".pagedlab [data-id]")].map(
+  e => [e.dataset.id, [e.getAttribute("class"), e.tagName === "text" ? e.firstChild?.textContent ?? "" : ""]])))"""
+
+
+def marks_on(page):
+    """Every mark on the page: its class names and its words, by id."""
+    return json.loads(page.evaluate(MARKS))
 
 
 class Lab:
@@ -15,6 +22,7 @@ class Lab:
 
     def __init__(self, lab_page, name):
         self.page = lab_page.page
+        self.page.emulate_media(reduced_motion="reduce")  # what moves is looked at in test_memory_map.py
         self.root = self.page.locator(".pagedlab")
         self.root.wait_for()
         assert self.root.get_attribute("aria-label").startswith(name)
@@ -37,7 +45,7 @@ class Lab:
         strip = lab.strip()
         drawn = [*lab.marks(), *(strip.marks if strip else [])]
         expected = {m.id: [m.cls, m.text if m.cls.startswith("text") else ""] for m in drawn}
-        assert self.page.evaluate(MARKS) == expected
+        assert marks_on(self.page) == expected
 
 
 def step_through(page, lab):
@@ -115,7 +123,7 @@ def test_the_prefix_lab(jupyter, lab_page, artifacts):
         drawn = {m.id: [m.cls, m.text if m.cls.startswith("text") else ""] for m in [*lab.marks(), *lab.strip().marks]}
         # Times are this run's own, and the front end writes which step it is.
         own = {id for id in drawn if id.endswith(".first token")} | set(step)
-        seen = page.page.evaluate(MARKS)
+        seen = marks_on(page.page)
         assert {k: v for k, v in seen.items() if k not in own} == {k: v for k, v in drawn.items() if k not in own}
 
     check()
@@ -167,7 +175,7 @@ def test_the_kernel_lab(jupyter, lab_page, artifacts):
             return {k: v for k, v in marks.items() if not k.startswith("address.5.")}
 
         drawn = {m.id: [m.cls, m.text if m.cls.startswith("text") else ""] for m in lab.marks()}
-        assert but_base(page.page.evaluate(MARKS)) == but_base(drawn)
+        assert but_base(marks_on(page.page)) == but_base(drawn)
 
     check()
     lab_page.page.locator("[data-id='block.2']").click()
@@ -214,7 +222,7 @@ def test_vllm_side_by_side(jupyter, lab_page, artifacts):
 
     def check():
         drawn = {m.id: [m.cls, m.text if m.cls.startswith("text") else ""] for m in [*lab.marks(), *lab.strip().marks]}
-        seen = page.page.evaluate(MARKS)
+        seen = marks_on(page.page)
         assert seen.pop("step")[1] == f"step {lab.position} of {lab.num_steps}"  # which the front end writes
         drawn.pop("step")
         assert seen == drawn

@@ -2,7 +2,7 @@
 picture (which tests/viz compares with replay)."""
 
 import pytest
-from test_other_labs import MARKS, Lab, keep_pictures
+from test_other_labs import Lab, keep_pictures, marks_on
 
 from pagedlab.trace import replay
 
@@ -28,7 +28,7 @@ def check(page, lab):
     """What is on the page is what Python draws, and what replay says."""
     strip = lab.strip()
     drawn = {m.id: [m.cls, m.text if m.cls.startswith("text") else ""] for m in [*lab.marks(), *strip.marks]}
-    seen = page.evaluate(MARKS)
+    seen = marks_on(page)
     assert {k: v for k, v in seen.items() if not own(k)} == {k: v for k, v in drawn.items() if not own(k)}
     assert seen["step"][1].startswith(f"step {lab.position} of ")
     for side, driver in enumerate(lab.drivers):

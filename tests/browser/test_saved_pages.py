@@ -5,7 +5,7 @@ compared with what Python draws for that moment (which tests/viz compares with t
 """
 
 import pytest
-from test_other_labs import KERNEL, MARKS, PREFIX, SIDES
+from test_other_labs import KERNEL, PREFIX, SIDES, marks_on
 
 pytestmark = pytest.mark.browser
 
@@ -33,7 +33,7 @@ def test_a_saved_page_steps_to_its_end_and_back(browser, tmp_path, name):
     path, still = lab.save_html(tmp_path / "lab.html"), lab.for_export()
     if still.position == still.num_steps:
         still.rewind()  # where there is nothing more to do, no page opens
-    context = browser.new_context(offline=True, viewport={"width": 1000, "height": 660})
+    context = browser.new_context(offline=True, viewport={"width": 1000, "height": 660}, reduced_motion="reduce")
     page, errors = context.new_page(), []
     page.on("console", lambda message: message.type == "error" and errors.append(message.text))
     page.on("pageerror", lambda error: errors.append(str(error)))
@@ -46,7 +46,7 @@ def test_a_saved_page_steps_to_its_end_and_back(browser, tmp_path, name):
             root.press("ArrowRight" if position > still.position else "ArrowLeft")
         page.wait_for_function("p => document.querySelector('.pagedlab').dataset.position === String(p)", arg=position)
         still.seek(position)
-        seen = page.evaluate(MARKS)
+        seen = marks_on(page)
         seen.pop("step", None)  # which the front end writes
         assert seen == drawn(still), position
     context.close()
