@@ -95,6 +95,8 @@ measure: env
 	rm -f pagedlab/bench/measured/engine*.json
 	for name in "engine --against transformers" paging startup memory scaling; do \
 		$(RUN) -m pagedlab bench $$name --out pagedlab/bench/measured/$${name%% *}.json || exit 1; done
+	@# vLLM too, where `make vllm` was made.
+	[ ! -x .venv-vllm/bin/python ] || $(RUN) -m pagedlab bench engine --against vllm --out pagedlab/bench/measured/vllm.json
 	$(PY) -m pagedlab.bench.table
 
 # One set for every platform and Python. Versions stay as they are: CONSTRAINTS_ARGS="--upgrade" or "--upgrade-package NAME"

@@ -331,14 +331,15 @@ Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Keep the raw fig
 @bench.command("engine")
 def bench_engine(
     against: Annotated[str | None, typer.Option(
-        help="transformers: its padded batch and its continuous batching take turns with ours.")] = None,
+        help="transformers: its padded batch and its continuous batching take turns with ours. "
+             "vllm: eager and compiled (needs `make vllm`).")] = None,
     cases: Annotated[str, typer.Option(help="a: one sequence; b: a mixed batch; c: a common prompt.")] = "abc",
     rounds: Annotated[int, typer.Option(help="Rounds; medians count.")] = 3,
     model: Model = "smollm2",
     json: Json = False,
     out: Out = None,
 ) -> None:
-    """Our speed, beside transformers' and this machine's bound."""
+    """Our speed, beside others' and this machine's bound."""
     from pagedlab.bench.engine import run
 
     run(model=model, cases=cases, rounds=rounds, against=against, json=json, out=out)
