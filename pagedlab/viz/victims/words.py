@@ -18,6 +18,11 @@ def run_name(header: dict[str, Any]) -> str:
     return "swap" if config.get("preemption") == "swap" else "recompute (paper)"
 
 
+def engine_name(header: dict[str, Any]) -> str:
+    """Whose engine it is: "pagedlab", or "vLLM"."""
+    return str(header.get("engine") or "pagedlab").partition(" ")[0]
+
+
 def run_says(header: dict[str, Any]) -> str:
     config = header["config"]
     if config.get("era", "v1") == "v1":
