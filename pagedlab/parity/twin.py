@@ -10,8 +10,8 @@ from pagedlab.trace import MemoryState, TraceDriver
 
 
 def twin(watched: TraceDriver, base: Any = "smollm2", *, ignore_eos: bool = False, **knobs: Any) -> LLM:
-    """A recording ``LLM`` with the pool and limits of the vLLM under ``watched`` (``pagedlab.watch.of``), and with every
-    request that waits there; no step is run. ``preemption(watched, twin(watched))`` steps both.
+    """A recording ``LLM`` with the pool and limits of the vLLM under ``watched`` (``pagedlab.watch.of``), and with
+    every request that waits there; no step is run. ``preemption(watched, twin(watched))`` steps both.
 
     ``base``: the model, or an ``LLM`` that has it. ``ignore_eos``: as the prompts were queued in vLLM. ``knobs``: what
     is to be other than there; ``era="paper"`` gives the paper's engine the same number of blocks to hand out.

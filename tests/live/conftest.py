@@ -42,6 +42,20 @@ def vllm_llm():
 
 
 @pytest.fixture
+def core(vllm_llm):
+    return vllm_llm.llm_engine.engine_core.engine_core
+
+
+@pytest.fixture
+def steps_of_vllm(core, monkeypatch):
+    """How often vLLM's own model ran, by now."""
+    counted, runner = [], core.model_executor
+    execute = runner.execute_model
+    monkeypatch.setattr(runner, "execute_model", lambda *args, **kwargs: counted.append(1) or execute(*args, **kwargs))
+    return counted
+
+
+@pytest.fixture
 def watched(vllm_llm):
     """A driver over it. What the test before left is done first, and the prefix cache is dropped."""
     from pagedlab import watch
@@ -52,3 +66,11 @@ def watched(vllm_llm):
     assert vllm_llm.reset_prefix_cache()
     driver.seek(driver.num_steps)
     return driver
+
+
+@pytest.fixture
+def anew(watched, vllm_llm):
+    """A driver whose trace begins here: nothing runs, nothing is cached."""
+    from pagedlab import watch
+
+    return watch.of(vllm_llm, anew=True)

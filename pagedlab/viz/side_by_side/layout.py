@@ -185,7 +185,8 @@ def items_of(scene: Scene, side: int, field: str) -> tuple[list[str], str]:
         case "free":
             return [f"#{b}" for b in step["free"]] or ["none"], " → "
         case "step":
-            return [f"{step['step'] + 1} (in the recording {step['step']}: counted from 0)"], ""
+            where = "" if scene.badges[0].startswith("live") else "in the recording "
+            return [f"{step['step'] + 1} ({where}{step['step']}: counted from 0)"], ""
     return list(step[field]) or ["–"], ", "
 
 
