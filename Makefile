@@ -72,6 +72,7 @@ $(VLLM_STAMP): pyproject.toml tools/setup_vllm.sh tools/env_parts.sh tools/check
 
 test-vllm: vllm
 	PATH="$(CURDIR)/.venv-vllm/bin:$$PATH" .venv-vllm/bin/python -m pytest --durations=5 tests/live
+	$(RUN) -m pytest tests/live/test_in_jupyterlab.py
 
 # After a change in solutions/; with EXERCISE_ARGS=--execute every solution is run first and its outputs are kept.
 exercises: env
