@@ -20,9 +20,10 @@ from pagedlab.trace.invariants import first_broken
 from pagedlab.viz import memory_map
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def ahead(root):
-    """A vLLM with asynchronous scheduling, beside the synchronous one of the other tests."""
+    """A vLLM with asynchronous scheduling, beside the synchronous one of the other tests. Both stay to the end: an
+    engine that goes takes with it what the process has once (vLLM's parallel groups)."""
     import torch
     from vllm.platforms.cpu import CpuPlatform
 
@@ -30,12 +31,13 @@ def ahead(root):
         patch.syspath_prepend(root / "tools")
         from record_vllm import asynchronous_on_cpu
 
-        # What it changes is as it was afterwards.
-        patch.setattr(CpuPlatform, "check_and_update_config", CpuPlatform.check_and_update_config)
         for name in ("Event", "Stream", "current_stream", "stream"):
-            patch.setattr(torch.cuda, name, getattr(torch.cuda, name))
+            patch.setattr(torch.cuda, name, getattr(torch.cuda, name))  # put back at the end
+        refusal = vars(CpuPlatform)["check_and_update_config"]
         asynchronous_on_cpu()
-        yield engine(async_scheduling=True)
+        made = engine(async_scheduling=True)
+        CpuPlatform.check_and_update_config = refusal  # for the engines of others
+        yield made
 
 
 @pytest.fixture
