@@ -15,8 +15,10 @@ def twin(watched: TraceDriver, base: Any = "smollm2", *, ignore_eos: bool = Fals
 
     ``base``: the model, or an ``LLM`` that has it. ``ignore_eos``: as the prompts were queued in vLLM. ``knobs``: what
     is to be other than there; ``era="paper"`` gives the paper's engine the same number of blocks to hand out.
-    Raises PagedlabError where vLLM has begun already, and for what ``LLM`` refuses.
+    Raises PagedlabError where vLLM has begun already, for what ``LLM`` refuses, and for anything but a watched vLLM.
     """
+    if not isinstance(watched, TraceDriver) or not str(watched.trace.header.get("engine")).startswith("vLLM "):
+        raise PagedlabError(f"twin takes what pagedlab.watch.of(llm) returns, not a {type(watched).__name__}.")
     trace, config = watched.trace, watched.trace.header["config"]
     state = MemoryState.of(config)
     for event in trace.events:

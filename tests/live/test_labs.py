@@ -98,7 +98,10 @@ def test_a_step_beyond_the_end_says_how_long_the_runs_are(anew):
     assert anew.num_steps == 3 and ours.step_count == 0
 
 
-def test_a_twin_is_made_before_the_first_step(anew):
+def test_a_twin_is_of_a_watched_vllm_that_has_not_begun(anew, vllm_llm):
+    for other in (vllm_llm, 3, None):
+        with pytest.raises(PagedlabError, match="twin takes what pagedlab.watch.of"):
+            twin(other)
     with pytest.raises(PagedlabError, match="A twin begins where vLLM begins"):
         twin(anew)
     anew.add_request(COMMON, max_tokens=3, ignore_eos=True)

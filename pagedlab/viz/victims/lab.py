@@ -27,6 +27,7 @@ from pagedlab.viz.victims.run import PreemptionHistory, is_short
 def preemption(left: Any, right: Any, *, select: str | None = None, step: int | None = None) -> PreemptionLab:
     """The lab of two runs of one workload: each an ``LLM(..., record=True)``, a driver, a ``Trace``, or the path of a
     saved one. Made for V1 beside ``era="paper", preemption="swap"``; ``pagedlab.bench.preemption.overload`` makes both.
+    For a vLLM that is watched, ``pagedlab.parity.twin`` makes the other.
 
     Both are stepped together; the one that is over first stays at its end. ``select``: whose blocks stand out;
     ``step``: where to open (default: the first step in which somebody makes room, where that is recorded, else the
