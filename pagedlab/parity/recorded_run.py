@@ -19,7 +19,7 @@ KNOBS = ("num_blocks", "block_size", "max_num_seqs", "max_num_batched_tokens", "
 class VLLMRun:
     """``header``: as a scheduler's recording has it; its "requests" grow with the run. ``first_free``: the free queue
     as it was found, where the watch began on a vLLM that had worked before; ``resets``: the steps before which the
-    prefix cache was dropped. ``where`` names the run in errors.
+    prefix cache was dropped; ``num_steps``: how many were read. ``where`` names the run in errors.
 
     Raises PagedlabError, now and in ``read_on``, for what our scheduler cannot repeat: an asynchronous run, one that
     was found with requests or cached blocks, a request that was called off, or a run of another engine.
@@ -43,7 +43,7 @@ class VLLMRun:
         self.resets: set[int] = set()
         self._tokens: dict[tuple[str, int], int] = {}
         self._stops: set[tuple[str, int]] = set()
-        self._state, self._num_events, self._num_steps = MemoryState.of(config), 0, 0
+        self._state, self._num_events, self.num_steps = MemoryState.of(config), 0, 0
         self._known: set[str] = set()
         self._step: dict[str, Any] = {}
         self._in_schedule = False
@@ -80,12 +80,12 @@ class VLLMRun:
             case ev.RequestFound() | ev.BlockFound():
                 self._check_found(event)
             case ev.PrefixCacheReset():
-                self.resets.add(self._num_steps)
+                self.resets.add(self.num_steps)
             case ev.RequestArrived():
-                came = {"req": event.request_id, "arrive": self._num_steps, "tokens": list(event.token_ids)}
+                came = {"req": event.request_id, "arrive": self.num_steps, "tokens": list(event.token_ids)}
                 self.header["requests"].append(came | {"max_tokens": event.max_tokens})
             case ev.StepStarted():
-                self._step = {"step": self._num_steps, "scheduled": {}, "new": {}}
+                self._step = {"step": self.num_steps, "scheduled": {}, "new": {}}
                 self._step |= {"resumed": [], "preempted": [], "finished": []}
                 self._in_schedule = True
             case ev.RequestAdmitted(request_id=name) if name in self._known:
@@ -114,7 +114,7 @@ class VLLMRun:
         self._step["finished"].append(name)
 
     def _check_found(self, event: ev.Event) -> None:
-        if self._num_steps or self.header["requests"] or not isinstance(event, ev.PoolFound):
+        if self.num_steps or self.header["requests"] or not isinstance(event, ev.PoolFound):
             raise PagedlabError(
                 f"{self._where} begins in mid-run, with requests or cached blocks; only a run that is watched from its "
                 "start can be repeated. Let vLLM finish, call its reset_prefix_cache(), and then watch it anew: "
@@ -122,7 +122,7 @@ class VLLMRun:
             )
 
     def _ended(self) -> dict[str, Any]:
-        self._num_steps += 1
+        self.num_steps += 1
         step = self._step
         for field in ("resumed", "preempted", "finished"):
             step[field].sort()

@@ -7,7 +7,7 @@ difference, keeps what both sides did, and tells a recorder about ours."""
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,17 +75,19 @@ class LiveSideBySide(SideBySide):
         self._replay = WatchedReplay(self._run.header, "This vLLM's run", block_pool, kv_cache_manager, self._run)
         self._num_checked = len(self._run.header["requests"])
         super().__init__(self._run.header, [], self._replay.trace)
-        self._follow(rows)
+        for row in rows:
+            self._take(row)
 
     @property
     def can_step(self) -> bool:
-        """Has vLLM anything left to do?"""
-        return self.grown or self.driver.can_step
+        """Has vLLM anything left to do? (The driver's cursor may be in the past: another lab's too, perhaps.)"""
+        unfinished = getattr(self.driver, "has_unfinished_requests", None)
+        return self.grown or (unfinished is not None and unfinished())
 
     @property
     def grown(self) -> bool:
         """Has vLLM made a step that was not read yet?"""
-        return self.driver.num_steps > len(self.theirs)
+        return self.driver.num_steps > self._run.num_steps
 
     def step(self) -> None:
         """Let vLLM make a step, and ours the same."""
@@ -96,21 +98,27 @@ class LiveSideBySide(SideBySide):
 
     def read_on(self) -> None:
         """Do what vLLM has done since. Where our side cannot follow, ``error`` says why, and vLLM goes on alone."""
-        if self.grown:
-            self._follow(self._run.read_on())
+        while self.grown:  # again after an error: the steps behind it are vLLM's all the same
+            try:
+                for row in self._run.read_on():
+                    self._take(row)
+            except Exception as error:
+                self._failed(error)
 
-    def _follow(self, rows: Iterable[dict[str, Any]]) -> None:
+    def _take(self, row: dict[str, Any]) -> None:
+        self.theirs.append(row)
         try:
-            for row in rows:
-                self.theirs.append(row)
-                for item in self._run.header["requests"][self._num_checked :]:
-                    self._num_checked += 1
-                    self._replay.check_request(item)
-                if not self.error:
-                    self.ours.append(self._replay.step())
+            for item in self.header["requests"][self._num_checked :]:
+                self._num_checked += 1
+                self._replay.check_request(item)
+            if not self.error:
+                self.ours.append(self._replay.step())
         except Exception as error:  # a changed part may do anything
-            what = str(error) if isinstance(error, PagedlabError) else f"{type(error).__name__}: {error}"
-            self.error = self.error or what
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        what = str(error) if isinstance(error, PagedlabError) else f"{type(error).__name__}: {error}"
+        self.error = self.error or what
 
 
 def side_by_side(

@@ -134,6 +134,15 @@ def test_in_every_step_of_a_live_vllm_ours_decides_the_same(anew, steps_of_vllm,
     assert "live · vLLM 0.32.0 · CPU · fp32" in shown and "live · CPU, no model" in shown and lab.panes() == {}
 
 
+def test_a_lab_with_the_same_cursor_that_goes_back_leaves_nothing_to_step(anew, steps_of_vllm):
+    anew.add_request("One block is not enough", max_tokens=3, ignore_eos=True)
+    lab, other = step_both(side_by_side(anew)), memory_map(anew)
+    to_the_end(lab)
+    before = len(steps_of_vllm)
+    other.back(2)
+    assert not lab.can_step and lab.forward() == 0 and len(steps_of_vllm) == before == 3
+
+
 class InOrder(KVCacheManager):
     def free(self, request):
         self.block_pool.free_blocks(self.req_to_blocks.pop(request.request_id))

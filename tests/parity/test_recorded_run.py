@@ -9,7 +9,7 @@ from pagedlab.errors import PagedlabError
 from pagedlab.kv import BlockPool, KVCacheManager
 from pagedlab.parity.recorded_run import VLLMRun
 from pagedlab.parity.side_by_side import side_by_side
-from pagedlab.trace import Trace, load, recorded, save
+from pagedlab.trace import Trace, TraceDriver, load, recorded, save
 from pagedlab.trace import events as ev
 from pagedlab.viz import step_both
 
@@ -46,6 +46,21 @@ def test_what_is_hard_was_in_it(both):
 @pytest.mark.parametrize("parts", [{"kv_cache_manager": InOrder}, {"block_pool": Forgetful}])
 def test_another_rule_on_our_side_is_found(parts):
     assert side_by_side(recorded("vllm-sync"), **parts).different_steps
+
+
+class Failing(BlockPool):
+    def touch(self, blocks):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize("pool, num_ours", [(BlockPool, 127), (Failing, 1)])
+def test_by_its_driver_it_is_the_same_also_where_our_side_fails(both, pool, num_ours):
+    other = side_by_side(TraceDriver(load(recorded("vllm-sync"))), block_pool=pool)
+    assert other.theirs == both.theirs and not other.grown and not other.can_step
+    assert other.error == ("" if pool is BlockPool else "RuntimeError: no")
+    assert len(other.ours) >= num_ours and (other.ours == both.ours) == (pool is BlockPool)
+    lab = step_both(other)
+    assert lab.forward(200) <= 127 and not lab.can_step and not lab.live
 
 
 @pytest.mark.parametrize("change", ["tables", "free", "scheduled", "new", "running"])
