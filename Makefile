@@ -72,6 +72,7 @@ $(VLLM_STAMP): pyproject.toml tools/setup_vllm.sh tools/env_parts.sh tools/check
 
 test-vllm: vllm
 	PATH="$(CURDIR)/.venv-vllm/bin:$$PATH" .venv-vllm/bin/python -m pytest --durations=5 tests/live
+	$(RUN) -m pytest tests/live/test_in_jupyterlab.py
 
 # After a change in solutions/; with EXERCISE_ARGS=--execute every solution is run first and its outputs are kept.
 exercises: env
@@ -95,6 +96,8 @@ measure: env
 	rm -f pagedlab/bench/measured/engine*.json
 	for name in "engine --against transformers" paging startup memory scaling; do \
 		$(RUN) -m pagedlab bench $$name --out pagedlab/bench/measured/$${name%% *}.json || exit 1; done
+	@# vLLM too, where `make vllm` was made.
+	[ ! -x .venv-vllm/bin/python ] || $(RUN) -m pagedlab bench engine --against vllm --out pagedlab/bench/measured/vllm.json
 	$(PY) -m pagedlab.bench.table
 
 # One set for every platform and Python. Versions stay as they are: CONSTRAINTS_ARGS="--upgrade" or "--upgrade-package NAME"

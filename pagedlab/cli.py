@@ -229,8 +229,9 @@ def parity(
                              "recordings that come with the package.")] = None,
     record: Annotated[Path | None, typer.Option(
         metavar="FOLDER", help="Instead of comparing, make new recordings with the vLLM that is installed.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the first new recording.")] = 0,
-    count: Annotated[int, typer.Option(help="How many new recordings of each kind.")] = 10,
+    seed: Annotated[int | None, typer.Option(help="Of the first new recording; by default 0. With --record.")] = None,
+    count: Annotated[int | None, typer.Option(
+        help="How many new recordings of each kind; by default 10. With --record.")] = None,
 ) -> None:
     """Replay recordings of vLLM: do we do the same?"""
     if files and record is not None:
@@ -238,9 +239,16 @@ def parity(
     if record is not None:
         from pagedlab.parity.record import record as make
 
-        for path in make(record, seed=seed, count=count):
+        for path in make(record, seed=seed or 0, count=10 if count is None else count):
             print(printable(str(path)))
         return
+    if seed is not None or count is not None:
+        raise PagedlabError(
+            "--seed and --count are of new recordings: give --record FOLDER too, or leave them out. What is compared "
+            "is as it was recorded.")
+    # Read when torch is loaded. The model runs here in many short steps, and threads that spin between them take the
+    # cores from each other as soon as anything else runs: four times slower beside one busy process.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from pagedlab.parity import in_package, run
 
     raise typer.Exit(run(files or in_package()))
@@ -331,14 +339,15 @@ Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Keep the raw fig
 @bench.command("engine")
 def bench_engine(
     against: Annotated[str | None, typer.Option(
-        help="transformers: its padded batch and its continuous batching take turns with ours.")] = None,
+        help="transformers: its padded batch and its continuous batching take turns with ours. "
+             "vllm: eager and compiled (needs `make vllm`).")] = None,
     cases: Annotated[str, typer.Option(help="a: one sequence; b: a mixed batch; c: a common prompt.")] = "abc",
     rounds: Annotated[int, typer.Option(help="Rounds; medians count.")] = 3,
     model: Model = "smollm2",
     json: Json = False,
     out: Out = None,
 ) -> None:
-    """Our speed, beside transformers' and this machine's bound."""
+    """Our speed, beside others' and this machine's bound."""
     from pagedlab.bench.engine import run
 
     run(model=model, cases=cases, rounds=rounds, against=against, json=json, out=out)

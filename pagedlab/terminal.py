@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 import unicodedata
-from typing import TextIO
+from collections.abc import Iterable, Iterator
+from typing import TextIO, TypeVar
 
 CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 CLEAR_SCREEN = "\x1b[H\x1b[2J"
@@ -31,6 +32,29 @@ def paint(text: str, style: str, stream: TextIO | None = None) -> str:
 def width(most: int = 120) -> int:
     """Columns of the terminal (COLUMNS where that is set, 80 where nobody knows), at most ``most``."""
     return min(shutil.get_terminal_size().columns, most)
+
+
+Item = TypeVar("Item")
+
+
+class Progress:
+    """One line on standard error that says how far the work is, where that is a terminal; nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._shown, self._text = is_terminal(sys.stderr), ""
+
+    def of(self, what: str, items: Iterable[Item], num_items: int) -> Iterator[Item]:
+        """Goes through ``items``, and tells of which of them, of ``num_items``, it is the turn."""
+        for number, item in enumerate(items, start=1):
+            self.say(f"{what} {number:,} of {num_items:,}")
+            yield item
+
+    def say(self, text: str) -> None:
+        """In place of what was said before; "" takes it away."""
+        text = printable(text)
+        if self._shown and text != self._text:
+            print(f"\r\x1b[K{text[: width() - 1]}", end="", file=sys.stderr, flush=True)
+            self._text = text
 
 
 def printable(text: str) -> str:

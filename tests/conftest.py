@@ -1,11 +1,12 @@
 """What all tests share: the repository, where artifacts go, what happens to browser tests without a browser."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from pagedlab.bench.browser import BROWSER_ARGS
+from pagedlab.bench.browser import BROWSER_ARGS, Jupyter, LabPage
 from pagedlab.doctor import find_chromium
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -85,3 +86,24 @@ def artifacts() -> Path:
     folder = ROOT / "artifacts"
     folder.mkdir(exist_ok=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def jupyter(chromium, tmp_path_factory):
+    """A real JupyterLab, running. A test writes a notebook, opens it in ``lab_page``, and runs its cells."""
+    server = Jupyter(tmp_path_factory.mktemp("jupyter"))
+    yield server
+    server.stop()
+    shutil.rmtree(server.root, ignore_errors=True)
+
+
+@pytest.fixture
+def lab_page(jupyter, browser, artifacts, request):
+    """A fresh page in it; the test fails if the page wrote an error to its console. Its last picture is kept."""
+    context = browser.new_context(viewport={"width": 1380, "height": 900})
+    page = context.new_page()
+    lab = LabPage(jupyter, page)
+    yield lab
+    page.screenshot(path=artifacts / f"{request.node.name}.png")
+    context.close()
+    assert not lab.errors, "errors in the browser's console:\n" + "\n".join(lab.errors)

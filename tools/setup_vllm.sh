@@ -25,10 +25,12 @@ install -r $venv/pagedlab-needs.txt pyzmq msgspec setuptools
 PYTHONWARNINGS=ignore install --no-build-isolation --no-deps -e .
 
 # A kernel that `make lab` offers, with what makes vLLM well-behaved in it: its engine in the kernel's own process, one
-# thread (on a busy machine two can wait for each other for minutes), a GiB for K and V, no report of how it is used.
+# thread (on a busy machine two can wait for each other for minutes), a GiB for K and V, no report of how it is used, no
+# warnings that are for vLLM's developers (of names in torch that it still uses, of memory bound to the one node).
 $py -m ipykernel install --prefix .venv --name pagedlab-vllm --display-name "pagedlab with vLLM" \
     --env VLLM_ENABLE_V1_MULTIPROCESSING 0 --env VLLM_NO_USAGE_STATS 1 --env HF_HUB_OFFLINE 1 --env VLLM_LOGGING_LEVEL ERROR \
-    --env OMP_NUM_THREADS 1 --env VLLM_CPU_OMP_THREADS_BIND nobind --env VLLM_CPU_KVCACHE_SPACE 1 > /dev/null
+    --env OMP_NUM_THREADS 1 --env VLLM_CPU_OMP_THREADS_BIND nobind --env VLLM_CPU_KVCACHE_SPACE 1 \
+    --env PYTHONWARNINGS ignore::FutureWarning --env TORCH_CPP_LOG_LEVEL ERROR > /dev/null
 say "one token, to see whether it works"
 $py tools/check_vllm.py || stop "vLLM is installed, but does not run (see above)."
 pwd > $venv/pagedlab-stamp

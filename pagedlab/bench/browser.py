@@ -103,10 +103,10 @@ class Jupyter:
         """ "light" or "dark"; the page has to be loaded again."""
         self.setting("themes", {"theme": f"JupyterLab {name.capitalize()}"})
 
-    def notebook(self, name: str, *cells: str) -> str:
-        """Write a notebook with these code cells; returns its name."""
+    def notebook(self, name: str, *cells: str, kernel: str = "python3") -> str:
+        """Write a notebook with these code cells, for the kernel of this name; returns the notebook's name."""
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
-        notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        notebook.metadata.kernelspec = {"name": kernel, "display_name": kernel, "language": "python"}
         nbformat.write(notebook, self.root / name)
         return name
 

@@ -60,6 +60,17 @@ def _engine(result: dict[str, Any]) -> list[tuple[str, str, str]]:
     return rows
 
 
+def _vllm(result: dict[str, Any]) -> list[tuple[str, str, str]]:
+    rows = []
+    version = result["vllm"]["eager"]["vllm"]
+    for name, case in sorted(result["cases"].items()):
+        faster, rates = case["times_faster"], case["tokens_per_second"]
+        text = f"{rates['pagedlab']:.0f} tokens/s, vLLM {version} eager {rates['eager']:.0f}, compiled "
+        text += f"{rates['compiled']:.0f}: {faster['eager']:.2f} and {faster['compiled']:.2f} times as fast as it"
+        rows.append((f"({name}) beside vLLM, on the same CPU", text, "`engine --against vllm`"))
+    return rows
+
+
 def _paging(result: dict[str, Any]) -> list[tuple[str, str, str]]:
     parts = [f"{at['ratio']:.2f} times at context {int(context):,}" for context, at in result["contexts"].items()]
     words = f"a decode step of {result['batch']} requests over scattered blocks, against contiguous K and V"
@@ -94,7 +105,10 @@ def _scaling(result: dict[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-ROWS = {"engine": _engine, "paging": _paging, "startup": _startup, "memory": _memory, "scaling": _scaling}
+ROWS = {
+    "engine": _engine, "engine --against vllm": _vllm, "paging": _paging, "startup": _startup, "memory": _memory,
+    "scaling": _scaling,
+}  # fmt: skip
 
 
 def write(readme: Path, folder: Path = MEASURED) -> bool:

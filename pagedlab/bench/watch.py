@@ -7,7 +7,6 @@ vLLM: `make vllm`, then `.venv-vllm/bin/python -m pagedlab bench watch`.
 from __future__ import annotations
 
 import json as json_module
-import os
 import statistics
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pagedlab.bench.machine import check_writable, keep, machine, machine_line
+from pagedlab.bench.vllm_engine import engine, weights
 from pagedlab.errors import PagedlabError
 
 BATCH, PROMPT_TOKENS = 16, 24
@@ -28,7 +28,7 @@ def measure(steps: int = 40, rounds: int = 3) -> dict[str, Any]:
     each step of every round. PagedlabError without vLLM."""
     if steps < 4 or rounds < 1:
         raise PagedlabError(f"steps is {steps} and rounds is {rounds}; there must be at least 4 steps, and 1 round.")
-    core, engine = _engine(steps)
+    core, of_core = _engine(steps)
     from pagedlab.watch.publish import Publisher
 
     found: dict[str, dict[str, list[float]]] = {name: {"step": [], "scheduler": []} for name in ("without", "watched")}
@@ -36,14 +36,14 @@ def measure(steps: int = 40, rounds: int = 3) -> dict[str, Any]:
         for _ in range(rounds):
             for name, of_it in found.items():
                 if name == "without":
-                    _decode(core, engine, steps, of_it)
+                    _decode(core, of_core, steps, of_it)
                     continue
                 address = f"ipc://{folder}/events"
                 publisher = Publisher(core.scheduler, address)
                 with _reader(address):
                     while not publisher._listeners:
                         time.sleep(0.05)
-                    _decode(core, engine, steps, of_it)
+                    _decode(core, of_core, steps, of_it)
                 publisher.close()
     medians = {
         name: {part: statistics.median(values) for part, values in of_it.items()} for name, of_it in found.items()
@@ -65,20 +65,9 @@ def measure(steps: int = 40, rounds: int = 3) -> dict[str, Any]:
 
 
 def _engine(steps: int) -> tuple[Any, Any]:
-    os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
-    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
-    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
-    try:
-        import vllm
-    except ImportError:
-        raise PagedlabError(
-            "vLLM is not in this environment. Run `make vllm`, then `.venv-vllm/bin/python -m pagedlab bench watch`."
-        ) from None
-    from pagedlab.model.export import exported
-
-    llm = vllm.LLM(
-        str(exported("smollm2")), dtype="float32", enforce_eager=True, max_model_len=PROMPT_TOKENS + steps + 16,
-        block_size=32, max_num_seqs=BATCH, enable_prefix_caching=True, seed=0,
+    llm = engine(
+        weights("smollm2"), enforce_eager=True, max_model_len=PROMPT_TOKENS + steps + 16, block_size=32,
+        max_num_seqs=BATCH, enable_prefix_caching=True,
     )  # fmt: skip
     return llm.llm_engine.engine_core.engine_core, llm.llm_engine
 

@@ -23,9 +23,9 @@ from pagedlab.model.weights import load_model, weight_slots
 
 
 def exported(name: str) -> Path:
-    """The folder of the model ``name`` in fp32, in pagedlab's cache; written when first asked for (half a
-    gigabyte for SmolLM2). PagedlabError where that cannot be."""
-    folder = cache_folder() / f"{name}-fp32"
+    """The folder of the model ``name`` (one that is no folder itself) in fp32, in pagedlab's cache; written when first
+    asked for (half a gigabyte for SmolLM2). PagedlabError where that cannot be."""
+    folder = cache_folder() / f"{name.replace('/', '--')}-fp32"
     if not folder.exists():
         model, tokenizer = load_model(name)
         partial = folder.with_name(f"{folder.name}.{os.getpid()}")  # the folder is either absent or whole

@@ -13,7 +13,7 @@ from typing import Any
 
 from pagedlab.errors import PagedlabError, as_path
 from pagedlab.parity.report import Difference, read_lines
-from pagedlab.terminal import printable, printable_lines
+from pagedlab.terminal import Progress, printable, printable_lines
 
 GOLDEN = Path(__file__).parent / "golden"
 LIVE = "LLMEngine on CPU"
@@ -24,8 +24,9 @@ def in_package() -> list[Path]:
     return sorted(GOLDEN.glob("*.jsonl.gz"))
 
 
-def compare_file(path: Path) -> tuple[str, Difference | None]:
-    """What the file is, in words, and the first difference (None: identical). Raises PagedlabError for anything
+def compare_file(path: Path, progress: Progress | None = None) -> tuple[str, Difference | None]:
+    """What the file is, in words, and the first difference (None: identical). ``progress`` is told where it takes
+    longer than a moment. Raises PagedlabError for anything
     unreadable."""
     from pagedlab.parity import kv_trace, paper_trace, sched_trace
 
@@ -40,7 +41,7 @@ def compare_file(path: Path) -> tuple[str, Difference | None]:
     if header.get("kind") == "header" and isinstance(engine, str) and engine.endswith(LIVE):
         from pagedlab.parity import live_trace  # loads torch and the model
 
-        difference, near_ties = live_trace.compare(path, header, lines[1:])
+        difference, near_ties = live_trace.compare(path, header, lines[1:], progress)
         ties = f"; near ties taken as recorded: {near_ties}" if near_ties else ""
         return f"{len(lines) - 1} lines of {engine}{ties}", difference
     kinds: dict[str, tuple[str, Any]] = {
@@ -60,14 +61,17 @@ def compare_file(path: Path) -> tuple[str, Difference | None]:
 def run(paths: list[Path]) -> int:
     """Compare each file and print the outcome. Returns 0 where all are identical, 1 where one is different, 2 where
     one cannot be read (standard error says why); the others are compared all the same."""
-    status = 0
+    status, progress = 0, Progress()
     for path in paths:
+        progress.say(f"{path.name} …")
         try:
-            what, difference = compare_file(path)
+            what, difference = compare_file(path, progress)
         except PagedlabError as error:
+            progress.say("")
             print(f"pagedlab: {printable(str(error))}", file=sys.stderr, flush=True)
             status = 2
             continue
+        progress.say("")
         if difference is None:
             print(printable(f"{path}: identical ({what})"), flush=True)
         else:

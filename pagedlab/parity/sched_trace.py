@@ -59,20 +59,11 @@ class SchedulerReplay:
         )
         self.header = header
         self.next_token = next_token or formula(header["next_token"], where)
-        names = set()
+        self._where, self._names = where, set[str]()
         for item in header["requests"]:
-            if not isinstance(item, dict):
-                raise PagedlabError(f"{where}: each request must be an object.")
-            need(item, where, req=str, arrive=int, tokens=list, max_tokens=int)
-            need_tokens(item["tokens"], where)
+            self.check_request(item)
             if next_token is None:
                 self.next_token(item["req"], 1)
-            if item["max_tokens"] < 1 or len(item["tokens"]) >= header["max_model_len"] or item["req"] in names:
-                raise PagedlabError(
-                    f"{where}: request {item['req']!r} must have a name of its own, a max_tokens of at least 1, and "
-                    f"fewer tokens than max_model_len={header['max_model_len']}."
-                )
-            names.add(item["req"])
         try:
             self.pool = BlockPool(header["num_blocks"], header["enable_caching"])
             self.manager = KVCacheManager(
@@ -87,6 +78,25 @@ class SchedulerReplay:
         except ValueError as error:
             raise PagedlabError(f"{where}: {error}.") from None
         self.num_steps = 0
+
+    def check_request(self, item: dict[str, Any]) -> None:
+        """Raises PagedlabError for a request that is none, or has the name of one that was checked before."""
+        where = self._where
+        if not isinstance(item, dict):
+            raise PagedlabError(f"{where}: each request must be an object.")
+        need(item, where, req=str, arrive=int, tokens=list, max_tokens=int)
+        need_tokens(item["tokens"], where)
+        name, most = item["req"], self.header["max_model_len"]
+        if item["max_tokens"] < 1 or len(item["tokens"]) >= most or name in self._names:
+            raise PagedlabError(
+                f"{where}: request {name!r} must have a name of its own, a max_tokens of at least 1, and "
+                f"fewer tokens than max_model_len={most}."
+            )
+        self._names.add(name)
+
+    def is_stop(self, request: Request) -> bool:
+        """Does its last token end it, before its max_tokens? In a scheduler's recording none does."""
+        return False
 
     def step(self) -> dict[str, Any]:
         """One step; returns our side of its line."""
@@ -117,7 +127,7 @@ class SchedulerReplay:
             for request in self.scheduler.running
             if request.num_computed_tokens + scheduled.get(request.request_id, 0) == request.num_tokens
         }
-        finished = self.scheduler.update_from_output(output, sampled, is_stop=lambda request: False)
+        finished = self.scheduler.update_from_output(output, sampled, is_stop=self.is_stop)
         self.num_steps += 1
         return ours | {
             "finished": sorted(request.request_id for request in finished),

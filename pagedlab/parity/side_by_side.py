@@ -1,5 +1,5 @@
-"""A recording of vLLM's scheduler beside our replay of it, for those who want to see every step and not only the
-verdict.
+"""A recording of vLLM's scheduler, or a live vLLM, beside our replay of it, for those who want to see every step and
+not only the verdict.
 
 The replay is the one that ``pagedlab parity`` does, with our scheduler, manager and pool; here it goes on after a
 difference, keeps what both sides did, and tells a recorder about ours."""
@@ -15,13 +15,14 @@ from typing import Any
 import pagedlab
 from pagedlab.errors import PagedlabError, as_path
 from pagedlab.kv import BlockPool, BlockTable, KVCacheManager
+from pagedlab.kv.block import FreeKVCacheBlockQueue
 from pagedlab.kv.observed import ObservedBlockPool, ObservedKVCacheManager
 from pagedlab.parity import GOLDEN, in_package
-from pagedlab.parity.recorded_run import header_of, sampled_by, steps_of
+from pagedlab.parity.recorded_run import VLLMRun
 from pagedlab.parity.report import first_difference, read_lines
 from pagedlab.parity.sched_trace import FIELDS, SchedulerReplay
+from pagedlab.trace import TraceDriver, load
 from pagedlab.trace import events as ev
-from pagedlab.trace import load
 from pagedlab.trace.recorder import Recorder, Trace
 
 
@@ -60,24 +61,86 @@ class SideBySide:
         return [step for step in range(len(self.theirs)) if self.different(step)]
 
 
+class LiveSideBySide(SideBySide):
+    """A vLLM under a driver (``pagedlab.watch.of``) and our side, which does each of its steps after it. Our scheduler,
+    manager and pool decide; the tokens are those of vLLM's model. Read ``pagedlab.parity.recorded_run`` for what is
+    refused.
+    """
+
+    def __init__(
+        self, driver: TraceDriver, block_pool: Callable[..., Any], kv_cache_manager: Callable[..., Any]
+    ) -> None:
+        self.driver, self._run = driver, VLLMRun(driver.trace, "This vLLM's run")
+        rows = list(self._run.read_on())
+        self._replay = WatchedReplay(self._run.header, "This vLLM's run", block_pool, kv_cache_manager, self._run)
+        self._num_checked = len(self._run.header["requests"])
+        super().__init__(self._run.header, [], self._replay.trace)
+        for row in rows:
+            self._take(row)
+
+    @property
+    def can_step(self) -> bool:
+        """Has vLLM anything left to do? (The driver's cursor may be in the past: another lab's too, perhaps.)"""
+        unfinished = getattr(self.driver, "has_unfinished_requests", None)
+        return self.grown or (unfinished is not None and unfinished())
+
+    @property
+    def grown(self) -> bool:
+        """Has vLLM made a step that was not read yet?"""
+        return self.driver.num_steps > self._run.num_steps
+
+    def step(self) -> None:
+        """Let vLLM make a step, and ours the same."""
+        if not self.grown:
+            self.driver.seek(self.driver.num_steps)
+            self.driver.step()
+        self.read_on()
+
+    def read_on(self) -> None:
+        """Do what vLLM has done since. Where our side cannot follow, ``error`` says why, and vLLM goes on alone."""
+        while self.grown:  # again after an error: the steps behind it are vLLM's all the same
+            try:
+                for row in self._run.read_on():
+                    self._take(row)
+            except Exception as error:
+                self._failed(error)
+
+    def _take(self, row: dict[str, Any]) -> None:
+        self.theirs.append(row)
+        try:
+            for item in self.header["requests"][self._num_checked :]:
+                self._num_checked += 1
+                self._replay.check_request(item)
+            if not self.error:
+                self.ours.append(self._replay.step())
+        except Exception as error:  # a changed part may do anything
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        what = str(error) if isinstance(error, PagedlabError) else f"{type(error).__name__}: {error}"
+        self.error = self.error or what
+
+
 def side_by_side(
-    path: Path,
+    path: Path | TraceDriver,
     *,
     block_pool: Callable[..., Any] = BlockPool,
     kv_cache_manager: Callable[..., Any] = KVCacheManager,
 ) -> SideBySide:
-    """Replay a recording of vLLM's ``Scheduler`` to its end, or a recorded run of the whole vLLM (``pagedlab.watch``),
-    of which the tokens that its model chose are taken over. ``block_pool`` and ``kv_cache_manager``: other parts for
-    our side, made as ``LLM`` makes them. Raises PagedlabError for a file that is neither."""
+    """Replay a recording of vLLM's ``Scheduler`` to its end, or a run of the whole vLLM (``pagedlab.watch``), of which
+    the tokens that its model chose are taken over: a recorded one to its end, or a live one (its driver) as it goes.
+    ``block_pool`` and ``kv_cache_manager``: other parts for our side, made as ``LLM`` makes them. Raises PagedlabError
+    for a file that is neither, and for a run that our side cannot repeat."""
+    if isinstance(path, TraceDriver):
+        return LiveSideBySide(path, block_pool, kv_cache_manager)
     header, *theirs = read_lines(as_path(path))
-    next_token = None
+    run = None
     if "schema" in header:  # a trace
-        trace = load(path)
-        header, next_token = header_of(trace, str(path)), sampled_by(trace)
-        theirs = list(steps_of(trace))
+        run = VLLMRun(load(path), str(path))
+        header, theirs = run.header, list(run.read_on())
     elif not str(header.get("engine")).endswith("V1 Scheduler"):
         raise PagedlabError(f"{path} is no recording of vLLM's V1 Scheduler: its engine is {header.get('engine')!r}.")
-    replay = WatchedReplay(header, f"{path}, line 1", block_pool, kv_cache_manager, next_token)
+    replay = WatchedReplay(header, f"{path}, line 1", block_pool, kv_cache_manager, run)
     both = SideBySide(header, theirs, replay.trace)
     for _ in theirs:
         try:
@@ -97,17 +160,30 @@ class WatchedReplay(SchedulerReplay):
         where: str,
         block_pool: Callable[..., Any] = BlockPool,
         kv_cache_manager: Callable[..., Any] = KVCacheManager,
-        next_token: Callable[[str, int], int] | None = None,
+        run: VLLMRun | None = None,
     ) -> None:
-        super().__init__(header, where, next_token)
+        """``run``: of the whole vLLM, which tells the tokens and what ended an answer."""
+        super().__init__(header, where, run and run.next_token)
+        self._run = run
         size, caching = header["block_size"], header["enable_caching"]
         recorder = Recorder(_trace_header(header))
         self.trace = recorder.trace
-        self.pool = ObservedBlockPool(block_pool(header["num_blocks"], caching), size, recorder)
+        pool = block_pool(header["num_blocks"], caching)
+        if run and run.first_free:
+            pool.free_block_queue = FreeKVCacheBlockQueue([pool.blocks[i] for i in run.first_free])
+        self.pool = ObservedBlockPool(pool, size, recorder)
         manager = kv_cache_manager(self.pool, size, header["max_model_len"], caching)
         self.manager = ObservedKVCacheManager(manager, self.pool, recorder)
         self.scheduler.kv_cache_manager = self.manager
         self.scheduler = ObservedScheduler(self.scheduler, self.manager, size, recorder)
+
+    def step(self) -> dict[str, Any]:
+        if self._run and self.num_steps in self._run.resets:
+            self.pool.reset_prefix_cache()
+        return super().step()
+
+    def is_stop(self, request: Any) -> bool:
+        return self._run is not None and self._run.is_stop(request)
 
 
 class ObservedScheduler:

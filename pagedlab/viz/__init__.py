@@ -3,7 +3,8 @@
 ``memory_map(what)`` opens one; ``what`` is an ``LLM(..., record=True)``, a driver, a trace, or the path of a saved
 trace. ``fragmentation()`` serves one workload in contiguous and in paged memory, slot by slot.
 ``prefix_hits(what)`` shows the blocks that can be found again, and what a prompt finds.
-``step_both(both)`` steps a recording of vLLM and our replay of it together (``pagedlab.parity.side_by_side``).
+``step_both(both)`` steps a recording of vLLM, or a live one, and our replay of it together
+(``pagedlab.parity.side_by_side``).
 ``knobs()`` turns four knobs on a card of your choice, over a real run on this machine.
 ``kernel_walk(llm)`` follows one query through the watched attention kernel, block by block.
 ``preemption(left, right)`` shows memory run out in two runs of one workload, and what it cost to bring victims back.

@@ -19,10 +19,11 @@ HOW = (
 )
 
 
-def of(llm: Any) -> WatchDriver:
+def of(llm: Any, *, anew: bool = False) -> WatchDriver:
     """A driver for the labs over this ``vllm.LLM``, whose engine runs in this process: ``memory_map(of(llm))`` steps
-    vLLM's own engine. One that has worked already is shown as it is found. PagedlabError for anything else, and for an
-    engine with what our events have no words for."""
+    vLLM's own engine. One that has worked already is shown as it is found. Drivers of one vLLM share one trace; with
+    ``anew`` a trace begins here, with vLLM as it stands, and those before become recordings. PagedlabError for anything
+    else, and for an engine with what our events have no words for."""
     try:
         engine = llm.llm_engine
         core = engine.engine_core.engine_core
@@ -31,6 +32,9 @@ def of(llm: Any) -> WatchDriver:
         kind = f"{type(llm).__module__}.{type(llm).__qualname__}".removeprefix("builtins.")
         what = "an engine in another process" if hasattr(llm, "llm_engine") else f"a {kind}"
         raise PagedlabError(f"pagedlab.watch.of takes a vllm.LLM in this process, not {what}. {HOW}") from None
+    if anew and hasattr(scheduler, "pagedlab_watch"):
+        scheduler.pagedlab_watch.close()
+        del scheduler.pagedlab_watch
     if not hasattr(scheduler, "pagedlab_watch"):
         scheduler.pagedlab_watch = Watch(scheduler, llm.get_tokenizer())
     return WatchDriver(llm, scheduler.pagedlab_watch)
@@ -42,6 +46,7 @@ class Watch:
     def __init__(self, scheduler: Any, tokenizer: Any) -> None:
         self.tokenizer = SimpleNamespace(encode=tokenizer.encode, piece=texts(tokenizer.decode))
         self.recorder = Recorder(header(scheduler))
+        self.closed = False
         self._notes: list[Note] = []
         self._hooks = Hooks(scheduler, self._notes.extend)
         self._teller = Teller(self.recorder, self.tokenizer.piece, self._hooks.sources)
@@ -57,8 +62,10 @@ class Watch:
         return self.recorder.trace
 
     def close(self) -> None:
-        """Watch no more: vLLM's objects are as they were."""
+        """Watch no more: vLLM's objects are as they were, and what was seen is a recording."""
         self._hooks.close()
+        self.closed = True
+        self.trace.header["live"] = False
 
 
 class WatchDriver(TraceDriver):
@@ -83,8 +90,10 @@ class WatchDriver(TraceDriver):
         return super().can_step or self.has_unfinished_requests()
 
     def has_unfinished_requests(self) -> bool:
-        """Is anything to be done, or under way?"""
+        """Is anything to be done, or under way, that this driver would see?"""
         engine = self.llm.llm_engine
+        if self.watch.closed:
+            return False
         return engine.has_unfinished_requests() or bool(engine.engine_core.engine_core.batch_queue)
 
     def step(self) -> bool:
@@ -103,6 +112,8 @@ class WatchDriver(TraceDriver):
         """
         from vllm import SamplingParams
 
+        if self.watch.closed:
+            raise PagedlabError("This watch has ended, and what it saw is a recording. Make another: watch.of(llm).")
         engine = self.llm.llm_engine
         params = params or SamplingParams(**{"temperature": 0.0, "max_tokens": 16} | settings)
         self._num_added += 1

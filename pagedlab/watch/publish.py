@@ -3,6 +3,8 @@
 The scheduler's thread puts its notes into a queue and goes on. Another thread sends them, about twenty times a second,
 and sends newcomers how everything stands. What a slow reader does not fetch is dropped, and so is what the queue has no
 room for: readers see a gap in the numbers, and subscribe anew.
+
+Of a server with several engines (``--data-parallel-size``) each has an address of its own, see ``address_of``.
 """
 
 from __future__ import annotations
@@ -27,12 +29,28 @@ MOST_WAITING = 2_000  # messages, in the queue and for one reader: one a step, o
 LOOK = 0.05  # seconds between two looks at the queue, and for newcomers
 
 
+def address_of(address: str, index: int) -> str:
+    """Where engine ``index`` of a server publishes, whose first one does so at ``address``: a port of tcp is counted up
+    by the index, and a path or a name gets ``_dp1``, ``_dp2`` … behind it. A port that the system is to choose (``*``,
+    ``0``) is left to it.
+
+    Source: vLLM ``distributed/kv_events.py``, ``offset_endpoint_port``, whose rule this is (it has no paths).
+    """
+    if not index:
+        return address
+    if not address.startswith("tcp://"):
+        return f"{address}_dp{index}"
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) + index}" if port.isdecimal() and int(port) else address
+
+
 class Publisher:
-    """Watches a scheduler and publishes at ``address`` until :meth:`close`. PagedlabError where it cannot listen
-    there."""
+    """Watches a scheduler and publishes until :meth:`close`, at ``address`` (default: PAGEDLAB_EVENTS, else ADDRESS),
+    or at this engine's own that follows from it. PagedlabError where it cannot listen there."""
 
     def __init__(self, scheduler: Any, address: str | None = None) -> None:
-        self.address = address or os.environ.get("PAGEDLAB_EVENTS") or ADDRESS
+        index = scheduler.vllm_config.parallel_config.data_parallel_index
+        self.address = address_of(address or os.environ.get("PAGEDLAB_EVENTS") or ADDRESS, index)
         self._header = header(scheduler)
         self._piece = texts(_decode(scheduler.vllm_config))
         self._sent: set[int] = set()  # tokens whose texts all who listen know

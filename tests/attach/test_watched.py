@@ -7,6 +7,7 @@ from pagedlab.errors import PagedlabError
 from pagedlab.trace import replay
 from pagedlab.trace.events import SCHEMA_VERSION
 from pagedlab.watch.hooks import MANAGER, POOL, RUNNER, SCHEDULER
+from pagedlab.watch.publish import address_of
 from pagedlab.watch.wire import NOTES, STATE, encode
 
 CONFIG = {"num_blocks": 5, "block_size": 2, "era": "v1"}
@@ -116,3 +117,18 @@ def test_settings_that_cannot_be_are_refused_at_once(wrong):
 def test_a_name_that_no_file_can_have_is_refused(name):
     with pytest.raises(PagedlabError, match="cannot be read: "):
         attach(name)
+
+
+@pytest.mark.parametrize(
+    "address, own",
+    [
+        ("tcp://127.0.0.1:5558", "tcp://127.0.0.1:5560"),
+        ("tcp://[::1]:5558", "tcp://[::1]:5560"),
+        ("ipc:///tmp/pagedlab", "ipc:///tmp/pagedlab_dp2"),
+        ("tcp://127.0.0.1:*", "tcp://127.0.0.1:*"),
+        ("tcp://127.0.0.1:0", "tcp://127.0.0.1:0"),
+        ("tcp://nowhere", "tcp://nowhere"),  # no address: whoever binds it says so
+    ],
+)
+def test_each_engine_of_a_server_has_an_address_of_its_own(address, own):
+    assert address_of(address, 2) == own and address_of(address, 0) == address

@@ -9,12 +9,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from pagedlab.bench import engine, memory, paging, scaling, startup, table
+from pagedlab.bench import answers, engine, memory, paging, scaling, startup, table, vllm_child, vllm_rounds
 from pagedlab.bench.bound import FORMS, BoundOf
 from pagedlab.bench.workloads import WORKLOADS, Workload, check_room
-from pagedlab.engine import LLM
+from pagedlab.engine import LLM, SamplingParams
 from pagedlab.errors import PagedlabError
 from pagedlab.model.weights import load_model
+from pagedlab.parity import near_ties
 
 SMALL = Workload("small", "three prompts with a common start", (20, 25, 30), 4, shared=16)
 
@@ -68,7 +69,7 @@ class TestEngine:
             (dict(cases="x"), "cases is 'x'"),
             (dict(cases=""), "cases is ''"),
             (dict(rounds=0), "rounds is 0"),
-            (dict(against="vllm"), "against is 'vllm'"),
+            (dict(against="llama.cpp"), "against is 'llama.cpp'; allowed are transformers and vllm"),
         ],
     )
     def test_what_makes_no_sense_is_refused(self, wrong, sentence):
@@ -186,6 +187,76 @@ def test_a_case_longer_than_the_model_allows_is_named_with_those_that_fit():
         check_room("a", "small", 64)
 
 
+class TestAnswers:
+    """Whose answers count as the same: a near tie may fall either way, any other token is wrong."""
+
+    @pytest.fixture
+    def served(self):
+        llm = LLM("tiny-random", device="cpu", dtype=torch.float32)
+        prompts = SMALL.prompts(llm.executor.model_config.vocab_size, seed=0)
+        outputs = llm.generate(prompts, SamplingParams(max_tokens=4, ignore_eos=True))
+        return llm.executor.model, prompts, [output.outputs[0].token_ids for output in outputs]
+
+    def test_logits_without_a_pool_have_the_engines_own_token_on_top(self, served):
+        model, prompts, ours = served
+        for prompt, answer in zip(prompts, ours, strict=True):
+            tops = [int(answers.logits_after(model, prompt + answer[:i]).argmax()) for i in range(len(answer))]
+            assert tops == answer
+
+    @pytest.mark.parametrize("at", [0, 2])
+    def test_a_near_tie_is_unlike_and_another_token_is_wrong(self, served, monkeypatch, at):
+        model, prompts, ours = served
+        logits = answers.logits_after(model, prompts[1] + ours[1][:at])
+        second = int(logits.topk(2).indices[1])
+        theirs = [list(answer) for answer in ours]
+        theirs[1][at] = second
+        assert answers.other_tokens(model, prompts, ours, ours) == (0, 0)
+        assert answers.other_tokens(model, prompts, ours, theirs) == (1, 1)
+        gap = float(logits.max() - logits[second])
+        monkeypatch.setattr(near_ties, "TIE", gap * 1.01)
+        assert answers.other_tokens(model, prompts, ours, theirs) == (1, 0)
+        monkeypatch.setattr(near_ties, "TIE", gap * 0.99)
+        assert answers.other_tokens(model, prompts, ours, theirs) == (1, 1)
+
+    def test_an_answer_that_is_shorter_is_wrong(self, served):
+        model, prompts, ours = served
+        assert answers.other_tokens(model, prompts, ours, [ours[0][:-1], *ours[1:]]) == (1, 1)
+
+
+class TestAgainstVLLM:
+    def test_without_its_environment_one_sentence_says_what_makes_it(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(vllm_rounds.importlib.util, "find_spec", lambda name: None)
+        monkeypatch.setattr(vllm_rounds, "ENVIRONMENT", tmp_path)
+        monkeypatch.setattr(engine, "LLM", lambda *_, **__: pytest.fail("nothing is loaded before"))
+        with pytest.raises(PagedlabError, match="^vLLM has an environment of its own.* run `make vllm`, then"):
+            engine.measure("tiny-random", "a", 1, "vllm")
+
+    @pytest.mark.parametrize(
+        "says, sentence", [("", "it said nothing"), ("print('no such thing', file=sys.stderr)", "no such thing")]
+    )
+    def test_a_process_that_ends_is_an_error_with_its_last_line(self, tmp_path, says, sentence):
+        python = tmp_path / "python"
+        python.write_text(f"#!{sys.executable}\nimport sys\n{says}\n")
+        python.chmod(0o755)
+        model, _ = load_model("tiny-random")
+        with pytest.raises(PagedlabError, match=f"^vLLM \\(eager\\) ended: {sentence}"):
+            vllm_rounds.VLLM(python, tmp_path, "eager", [SMALL], model.config)
+
+    def test_in_an_environment_without_vllm_the_child_says_so(self, monkeypatch):
+        """The child's own program, in this Python, where an import of vllm fails."""
+        monkeypatch.setitem(sys.modules, "vllm", None)
+        said = []
+        vllm_child.serve(iter(['{"folder": "nowhere"}']), said.append)
+        assert len(said) == 1 and said[0]["error"].startswith("vLLM is not in this environment. Run `make vllm`")
+
+    def test_the_pool_has_room_for_every_request_twice(self):
+        config = load_model("tiny-random")[0].config
+        per_token = 2 * config.num_layers * config.num_kv_heads * config.head_size * 4
+        large = dataclasses.replace(SMALL, lengths=(1_000_000,) * 3, new=0)
+        gib = vllm_rounds.gib_needed(large, config)
+        assert (gib - 1) << 30 < 2 * 3_000_000 * per_token <= gib << 30
+
+
 class TestTable:
     def test_the_readme_holds_what_the_raw_figures_give(self, root, tmp_path):
         """After a new measurement: python -m pagedlab.bench.table."""
@@ -199,7 +270,7 @@ class TestTable:
             assert "/" not in text.replace("/s", ""), path.name
 
     def test_missing_figures_are_named(self, tmp_path):
-        with pytest.raises(PagedlabError, match="engine, memory, paging, scaling, startup"):
+        with pytest.raises(PagedlabError, match="engine, engine --against vllm, memory, paging, scaling, startup"):
             table.table(table.load(tmp_path))
         found = table.load()
         del found["paging"]

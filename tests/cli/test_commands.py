@@ -2,10 +2,12 @@
 
 import gzip
 import json
+import os
 
 import pytest
 import torch
 
+from pagedlab import parity
 from pagedlab.trace import load
 
 
@@ -43,6 +45,24 @@ def test_parity_goes_on_after_a_file_that_cannot_be_read_and_ends_with_status_2(
     done = run("parity", tmp_path / "nowhere.jsonl", recording, tmp_path / "empty.jsonl", recording)
     assert done.status == 2 and done.out.count(": identical") == 2
     assert [word in line for word, line in zip(("nowhere", "empty"), done.err.splitlines(), strict=True)] == [True] * 2
+
+
+@pytest.mark.slow
+def test_parity_at_a_terminal_says_how_far_it_is_and_takes_that_away(run_in_terminal, root):
+    done = run_in_terminal("parity", root / "tests/golden/vllm-live/sync-1.jsonl.gz")
+    shown = done.out.split("\r\x1b[K")
+    rows = [text for text in shown if text.startswith("sync-1.jsonl.gz, row ")]
+    assert rows[0].endswith(" 1 of 295") and rows[-1].endswith(" 295 of 295") and len(rows) == 295
+    assert done.status == 0 and shown[-1].endswith("LLMEngine on CPU)\n") and "row" not in shown[-1]
+
+
+@pytest.mark.parametrize("wish, policy", [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_paritys_threads_do_not_spin_unless_one_wishes(run, recording, monkeypatch, wish, policy):
+    monkeypatch.setenv("OMP_WAIT_POLICY", "")  # put back afterwards
+    monkeypatch.delenv("OMP_WAIT_POLICY") if wish is None else monkeypatch.setenv("OMP_WAIT_POLICY", wish)
+    seen = []
+    monkeypatch.setattr(parity, "run", lambda paths: seen.append(os.environ.get("OMP_WAIT_POLICY")) or 0)
+    assert run("parity", recording).status == 0 and seen == [policy]
 
 
 def test_bench_kv_prints_one_json_object_where_asked(run):

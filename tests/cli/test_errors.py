@@ -43,6 +43,8 @@ PAGEDLAB = [sys.executable, "-m", "pagedlab"]
     (["attach", "tcp://localhost:1", "--seconds", "9", "--out", "nowhere/run.jsonl"], ["nowhere", "cannot be written"]),
     (["parity", "run.jsonl", "--record", "recordings"], ["--record", "not both"]),
     (["parity", "nowhere.jsonl.gz"], ["nowhere.jsonl.gz"]),
+    (["parity", "--seed", "3"], ["--seed", "--record FOLDER"]),
+    (["parity", "run.jsonl", "--count", "0"], ["--count", "--record FOLDER"]),
 ])
 def test_wrong_input_is_answered_in_a_sentence_with_status_2(run, argv, words):
     done = run(*argv)

@@ -11,22 +11,7 @@ from pagedlab import watch
 from pagedlab.errors import PagedlabError
 from pagedlab.trace import TraceDriver, load, replay, save
 from pagedlab.trace.invariants import first_broken
-from pagedlab.viz import memory_map, prefix_hits
-
-
-@pytest.fixture
-def core(vllm_llm):
-    return vllm_llm.llm_engine.engine_core.engine_core
-
-
-@pytest.fixture
-def steps_of_vllm(vllm_llm, monkeypatch):
-    """How often vLLM's own model ran, by now."""
-    counted = []
-    runner = vllm_llm.llm_engine.engine_core.engine_core.model_executor
-    execute = runner.execute_model
-    monkeypatch.setattr(runner, "execute_model", lambda *args, **kwargs: counted.append(1) or execute(*args, **kwargs))
-    return counted
+from pagedlab.viz import memory_map
 
 
 def test_a_click_runs_vllms_model_once_and_the_past_runs_nothing(watched, steps_of_vllm):
@@ -119,16 +104,6 @@ def test_the_badge_names_the_engine_and_the_code_pane_shows_vllms_own_line(watch
     assert "live · vLLM 0.32.0 · CPU · fp32" in texts
     shown = str(lab.pane("code"))
     assert "vllm/v1" in shown or "vllm.v1" in shown
-
-
-def test_the_prefix_lab_finds_what_is_in_vllms_cache(watched):
-    prompt = "the same words again and again " * 12
-    watched.add_request(prompt, max_tokens=2, ignore_eos=True)
-    while watched.has_unfinished_requests():
-        watched.seek(watched.num_steps)
-        watched.step()
-    lab = prefix_hits(watched)
-    assert "vLLM 0.32.0" in str([mark.text for mark in lab.view().marks])
 
 
 def test_a_run_can_be_kept_and_opened_elsewhere(watched, tmp_path):

@@ -1,13 +1,15 @@
 """The recorded run of the whole vLLM beside our scheduler, manager and pool."""
 
+import dataclasses
+
 import pytest
 
 from pagedlab.engine import LLM, SamplingParams
 from pagedlab.errors import PagedlabError
 from pagedlab.kv import BlockPool, KVCacheManager
-from pagedlab.parity.recorded_run import header_of, steps_of
+from pagedlab.parity.recorded_run import VLLMRun
 from pagedlab.parity.side_by_side import side_by_side
-from pagedlab.trace import Trace, load, recorded, save
+from pagedlab.trace import Trace, TraceDriver, load, recorded, save
 from pagedlab.trace import events as ev
 from pagedlab.viz import step_both
 
@@ -46,10 +48,25 @@ def test_another_rule_on_our_side_is_found(parts):
     assert side_by_side(recorded("vllm-sync"), **parts).different_steps
 
 
+class Failing(BlockPool):
+    def touch(self, blocks):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize("pool, num_ours", [(BlockPool, 127), (Failing, 1)])
+def test_by_its_driver_it_is_the_same_also_where_our_side_fails(both, pool, num_ours):
+    other = side_by_side(TraceDriver(load(recorded("vllm-sync"))), block_pool=pool)
+    assert other.theirs == both.theirs and not other.grown and not other.can_step
+    assert other.error == ("" if pool is BlockPool else "RuntimeError: no")
+    assert len(other.ours) >= num_ours and (other.ours == both.ours) == (pool is BlockPool)
+    lab = step_both(other)
+    assert lab.forward(200) <= 127 and not lab.can_step and not lab.live
+
+
 @pytest.mark.parametrize("change", ["tables", "free", "scheduled", "new", "running"])
 def test_another_decision_on_their_side_is_found(both, change):
     trace = load(recorded("vllm-sync"))
-    theirs = list(steps_of(trace))
+    theirs = list(VLLMRun(trace, "it").read_on())
     assert theirs == both.theirs and all(theirs[34][change] for change in ("tables", "free", "scheduled", "running"))
     theirs[34] |= {change: {"E": 1} if change in ("tables", "scheduled", "new") else [99]}
     other = type(both)(both.header, theirs, both.trace, both.ours)
@@ -69,12 +86,12 @@ def test_what_ours_cannot_repeat_is_refused_in_words(tmp_path):
     with pytest.raises(PagedlabError, match="no recorded run of vLLM"):
         side_by_side(save(llm.trace, tmp_path / "ours.jsonl"))
     trace = load(recorded("vllm-sync"))
-    found = ev.PoolFound(step=3, free=(), ref_cnt=())
+    found = ev.PoolFound(step=3, free=tuple(range(1, 14)), ref_cnt=(0,) * 14)
     with pytest.raises(PagedlabError, match="mid-run"):
-        header_of(Trace(trace.header, [found, *trace.events]), "it")
-    stopped = ev.RequestFinished(request_id="A", reason="stop")
-    with pytest.raises(PagedlabError, match="'A' ended before"):
-        header_of(Trace(trace.header, [*trace.events, stopped]), "it")
+        list(VLLMRun(Trace(trace.header, [*trace.events, found]), "it").read_on())
+    off = [dataclasses.replace(e, reason="abort") if e.kind == "request_finished" else e for e in trace.events]
+    with pytest.raises(PagedlabError, match="it cannot be repeated: request '[A-E]' was called off"):
+        list(VLLMRun(Trace(trace.header, off), "it").read_on())
 
 
 def test_a_header_without_its_knobs_and_a_trace_that_is_cut_off_do_not_end_in_a_traceback(tmp_path):

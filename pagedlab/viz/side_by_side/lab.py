@@ -1,5 +1,5 @@
-"""Two runs of the same workload, stepped together: a recording of vLLM beside our replay of it, the pool of each, what
-each decided, field by field, and what is not the same.
+"""Two runs of the same workload, stepped together: a recording of vLLM (or a live one) beside our replay of it, the
+pool of each, what each decided, field by field, and what is not the same.
 
 It takes plain data, one dict a step and side, and knows nothing of where they come from; see
 ``pagedlab.parity.side_by_side`` for the fields.
@@ -16,7 +16,7 @@ from pagedlab.viz.kit.labels import plural
 from pagedlab.viz.kit.model import View
 from pagedlab.viz.kit.panes import Part
 from pagedlab.viz.kit.predicting import Question, score
-from pagedlab.viz.kit.strip import Strip
+from pagedlab.viz.kit.strip import Strip, columns
 from pagedlab.viz.kit.widget import Lab
 from pagedlab.viz.side_by_side import layout
 
@@ -25,7 +25,8 @@ MOST_BUTTONS = 12  # of the pane that lists the steps that differ
 
 def step_both(both: Any, *, names: tuple[str, str] = ("vLLM", "pagedlab"), step: int | None = None) -> SideBySideLab:
     """The lab of ``both``, a ``pagedlab.parity.SideBySide``: it has ``header``, ``theirs`` and ``ours`` (steps),
-    ``trace`` (of our side), ``error`` and ``different(step)``.
+    ``trace`` (of our side), ``error`` and ``different(step)``. Of a live vLLM it also has ``driver``, ``can_step``,
+    ``step()``, ``grown`` and ``read_on()``: then a step at the end is vLLM's own, and ours after it.
 
     ``names``: of the two sides. ``step``: where to open, counted from 1 (0 is before the first); default: the first
     step that differs, else the first. Raises PagedlabError for a step that is not recorded.
@@ -33,13 +34,13 @@ def step_both(both: Any, *, names: tuple[str, str] = ("vLLM", "pagedlab"), step:
     if not all(hasattr(both, name) for name in ("header", "theirs", "ours", "trace", "different")):
         raise PagedlabError(
             f"This lab cannot show a {type(both).__name__}; give it what "
-            "pagedlab.parity.side_by_side.side_by_side(FILE) returns."
+            "pagedlab.parity.side_by_side.side_by_side(...) returns for a recording, or for a watched vLLM."
         )
     return SideBySideLab(both, names=names, step=step)
 
 
 class SideBySideLab(Lab):
-    """The lab. Its steps are the recording's; where our side stopped before, the other goes on alone.
+    """The lab. Its steps are vLLM's; where our side stopped before, the other goes on alone. ``live``: may it step?
     ``predictions``: the step that answers -> the block that was pointed at."""
 
     NAME = "Side by side"
@@ -50,11 +51,12 @@ class SideBySideLab(Lab):
         self, both: Any, *, names: tuple[str, str] = ("vLLM", "pagedlab"), step: int | None = None, live: bool = True
     ) -> None:
         self.both, self.names = both, names
-        self._different = [both.different(i) for i in range(len(both.theirs))]
-        self._tables = [layout.tables(both.theirs), layout.tables(both.ours)]
-        self._hues = layout.hues([item["req"] for item in both.header["requests"]], both.theirs, self._tables[0])
+        driver = getattr(both, "driver", None)
+        self.live = live and driver is not None and bool(driver.trace.header["live"])
         engine = both.header["engine"].removesuffix(" V1 Scheduler")
-        self._badges = (f"recorded · {engine}", badge_text(both.trace.header, live))
+        theirs = badge_text(driver.trace.header, self.live) if driver else f"recorded · {engine}"
+        self._badges = (theirs, badge_text(both.trace.header, live))
+        self._read()
         self.rewind()
         self.position = self.position if step is None else whole(step, "step")
         if not 0 <= self.position <= self.num_steps:
@@ -63,9 +65,38 @@ class SideBySideLab(Lab):
         self.predictions: dict[int, int] = {}
         super().__init__()
 
+    def _read(self) -> None:
+        both = self.both
+        self._different = [both.different(i) for i in range(len(both.theirs))]
+        self._tables = [layout.tables(both.theirs), layout.tables(both.ours)]
+        self._hues = layout.hues([item["req"] for item in both.header["requests"]], both.theirs, self._tables[0])
+
     @property
     def num_steps(self) -> int:
-        return len(self.both.theirs)
+        return len(self._different)
+
+    @property
+    def can_step(self) -> bool:
+        return super().can_step or (self.live and self.both.can_step)
+
+    @property
+    def shares(self) -> Any:
+        return self.both.driver.trace if self.live else self
+
+    def grown(self) -> bool:
+        return self.live and self.both.grown
+
+    def read_on(self) -> bool:
+        if self.grown():
+            self.both.read_on()
+            self._read()
+        return False
+
+    def move(self, position: int) -> None:
+        if position > self.num_steps and self.can_step:
+            self.both.step()
+            self._read()
+        super().move(position)
 
     @property
     def first_difference(self) -> int | None:
@@ -90,18 +121,18 @@ class SideBySideLab(Lab):
         scene = self._scene()
         title = f"{self.names[0]} and {self.names[1]} side by side, step {self.position}. {layout.verdict(scene)}"
         words = {
-            "next": "One step of both",
+            "next": "Run one step of both" if self.live and self.position == self.num_steps else "One step of both",
             "verdict": self._answer() or self._verdict(),
             "question": self._question(),
             "say": f"{title} {layout.story(scene)}",
-            "over": "End of the recording",
+            "over": "All requests are done" if self.live else "End of the recording",
         }
         return View(layout.marks(scene), title, words)
 
     def strip(self) -> Strip:
         left, right, (top, height) = layout.LEFT, layout.RIGHT, layout.STRIP
-        marks = layout.strip_marks(self._different)
-        return Strip(left, top, right - left, height, max(1, self.num_steps), marks)
+        room = columns(self.num_steps, self.live) if self.live else max(1, self.num_steps)
+        return Strip(left, top, right - left, height, room, layout.strip_marks(self._different, room))
 
     @property
     def score(self) -> tuple[int, int]:

@@ -185,7 +185,8 @@ def items_of(scene: Scene, side: int, field: str) -> tuple[list[str], str]:
         case "free":
             return [f"#{b}" for b in step["free"]] or ["none"], " → "
         case "step":
-            return [f"{step['step'] + 1} (in the recording {step['step']}: counted from 0)"], ""
+            where = "" if scene.badges[0].startswith("live") else "in the recording "
+            return [f"{step['step'] + 1} ({where}{step['step']}: counted from 0)"], ""
     return list(step[field]) or ["–"], ", "
 
 
@@ -404,11 +405,12 @@ def _time(scene: Scene) -> Iterator[Mark]:
     yield Mark("strip.total", (RIGHT - 12, y), cls, scene.total or "no step differs")
 
 
-def strip_marks(different: Sequence[Sequence[str]]) -> list[Mark]:
-    """A column for each step, as tall as it has fields that differ. Neighbours alike are one mark."""
+def strip_marks(different: Sequence[Sequence[str]], columns: int) -> list[Mark]:
+    """A column for each step, of so many that there is room for, as tall as it has fields that differ. Neighbours alike
+    are one mark."""
     top, height = STRIP
     out = [Mark("time.track", (LEFT, top + height - 5, RIGHT - LEFT, 5), "card track")]
-    w = (RIGHT - LEFT) / max(1, len(different))
+    w = (RIGHT - LEFT) / columns
     gap = 1.0 if w > 3 else 0.0
     first = 0
     for i in range(1, len(different) + 1):

@@ -27,6 +27,7 @@ from pagedlab.viz.victims.run import PreemptionHistory, is_short
 def preemption(left: Any, right: Any, *, select: str | None = None, step: int | None = None) -> PreemptionLab:
     """The lab of two runs of one workload: each an ``LLM(..., record=True)``, a driver, a ``Trace``, or the path of a
     saved one. Made for V1 beside ``era="paper", preemption="swap"``; ``pagedlab.bench.preemption.overload`` makes both.
+    For a vLLM that is watched, ``pagedlab.parity.twin`` makes the other.
 
     Both are stepped together; the one that is over first stays at its end. ``select``: whose blocks stand out;
     ``step``: where to open (default: the first step in which somebody makes room, where that is recorded, else the
@@ -72,10 +73,10 @@ class PreemptionLab(Lab):
         return min((a.step for history in self.histories for a in history.aways), default=self.num_steps)
 
     def _open(self, step: int | None) -> None:
-        """Go to the step to look at first. An engine that has not come so far runs; where its run ends before, nothing
-        has happened to it, and PagedlabError says how long it is."""
+        """Go to the step to look at first. An engine that has not come so far runs; where its run ends before,
+        PagedlabError says how long it is, and ours is as it was. (A vLLM that is watched cannot be set back.)"""
         ahead = step is not None and step > self.num_steps
-        before = [(d, d.position, d.llm.snapshot()) for d in self.drivers if ahead and hasattr(d, "llm")]
+        before = [(d, d.position, d.llm.snapshot()) for d in self.drivers if ahead and d.can_edit]
         self._move(1 if self.num_steps == 0 else self.num_steps)  # both engines stand at the same step
         self.read_on()
         self._move(self._first() if step is None else step)
@@ -121,8 +122,12 @@ class PreemptionLab(Lab):
 
     @property
     def run_names(self) -> list[str]:
-        found = [words.run_name(driver.trace.header) for driver in self.drivers]
-        return found if found[0] != found[1] else ["left", "right"]
+        """By what becomes of a victim; else by whose engine it is; else by the side."""
+        headers = [driver.trace.header for driver in self.drivers]
+        for found in ([*map(words.run_name, headers)], [*map(words.engine_name, headers)]):
+            if found[0] != found[1]:
+                return found
+        return ["left", "right"]
 
     @property
     def score(self) -> tuple[int, int]:

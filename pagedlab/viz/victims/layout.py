@@ -78,15 +78,21 @@ class Scene:
 
     @property
     def headline(self) -> str:
+        return self.headlines[0]
+
+    @property
+    def headlines(self) -> tuple[str, str]:
+        """Two ways to say it, the longer one first: where both engines are named, there is little room."""
         sentence = words.headline(self.histories, self.step)
         if sentence:
-            return sentence
+            return sentence, sentence.removeprefix(words.RAN_OUT)
         states = [memory.state for memory in self.memory]
         if self.step and not any(s.running or s.waiting or s.swapped for s in states):
             steps = [h.num_steps for h in self.histories]
-            return f"All are done, after {steps[0]} steps (left) and {steps[1]} (right)"
+            return f"All are done, after {steps[0]} steps (left) and {steps[1]} (right)", "All are done"
         away = [len(s.swapped) + sum(s.requests[r].status == "preempted" for r in s.waiting) for s in states]
-        return words.counts([len(s.running) for s in states], away)
+        running = [len(s.running) for s in states]
+        return words.counts(running, away), words.counts(running, [0, 0])
 
 
 def title(scene: Scene) -> str:
@@ -117,7 +123,7 @@ def _header(scene: Scene) -> Iterator[Mark]:
         tip = f"Show request {printable(request_id)}"
         yield from chip(request_id, (x - 38, 21, 38, 22), name, chosen, hue, tip)
         x -= 46
-    yield Mark("head.line", (LEFT, 37), "text s18 semi", fitted(scene.headline, x - LEFT, "s18 bold"))
+    yield Mark("head.line", (LEFT, 37), "text s18 semi", fitted(scene.headlines, x - LEFT, "s18 bold"))
 
 
 def _titles(scene: Scene, side: int) -> Iterator[Mark]:

@@ -9,6 +9,8 @@ from pagedlab.trace import events as ev
 from pagedlab.viz.kit.labels import listed, names, plural
 from pagedlab.viz.victims.run import Away, PreemptionHistory
 
+RAN_OUT = "Memory ran out: "
+
 
 def run_name(header: dict[str, Any]) -> str:
     """What becomes of a victim in this run: "recompute", "swap", or "recompute (paper)"."""
@@ -16,6 +18,11 @@ def run_name(header: dict[str, Any]) -> str:
     if config.get("era", "v1") == "v1":
         return "recompute"
     return "swap" if config.get("preemption") == "swap" else "recompute (paper)"
+
+
+def engine_name(header: dict[str, Any]) -> str:
+    """Whose engine it is: "pagedlab", or "vLLM"."""
+    return str(header.get("engine") or "pagedlab").partition(" ")[0]
 
 
 def run_says(header: dict[str, Any]) -> str:
@@ -139,7 +146,7 @@ def headline(histories: Sequence[PreemptionHistory], step: int) -> str:
     short = names(histories[0].state.requests)
     if step == 0:
         return "Before the first step"
-    for start, verb, at in (("Memory ran out: ", "made room", went), ("", "came back", came)):
+    for start, verb, at in ((RAN_OUT, "made room", went), ("", "came back", came)):
         who = [list(dict.fromkeys(short.get(a.request_id, "?") for a in at(h, step))) for h in histories]
         clauses = [f"{listed(w)} {verb}" for w in who]
         if who[0] and who[0] == who[1]:
