@@ -1,7 +1,6 @@
 """The memory map in a real JupyterLab: driven by mouse and keyboard, and compared with replay after every step."""
 
 import json
-import json
 import re
 import statistics
 
