@@ -86,8 +86,8 @@ class VLLM:
             line = self._process.stdout.readline()
         if not line:
             self._log.seek(0)
-            said = [text.strip() for text in self._log if text.strip()]
-            raise PagedlabError(f"vLLM ({self.kind}) ended: {said[-1] if said else 'it said nothing'}")
+            lines = [text.strip() for text in self._log if text.strip()]
+            raise PagedlabError(f"vLLM ({self.kind}) ended: {lines[-1] if lines else 'it said nothing'}")
         answer = json.loads(line)
         if "error" in answer:
             raise PagedlabError(answer["error"])

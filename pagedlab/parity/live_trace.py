@@ -38,14 +38,13 @@ def compare(
     path: Any, header: dict[str, Any], lines: list[dict[str, Any]], progress: Progress | None = None
 ) -> tuple[Difference | None, int]:
     """The first difference, or None; and how many near ties were taken as vLLM took them. ``progress`` is told of every
-    row. Raises PagedlabError for a
-    recording that cannot be read as one, and for one that our engine cannot repeat."""
+    row. Raises PagedlabError for a recording that cannot be read as one, and for one that our engine cannot repeat."""
     where = f"{path}, line 1"
     check_header(header, where)
     executor = FollowingExecutor(make_executor(MODEL, device="cpu", dtype="float32"), check_rows(path, lines))
     replay = LiveReplay(header, where, executor)
-    told = progress.of(f"{path.name}, row", lines, len(lines)) if progress else lines
-    return replay.other_prompt() or first_different_row(told, replay.rows()), executor.num_near_ties
+    counted = progress.of(f"{path.name}, row", lines, len(lines)) if progress else lines
+    return replay.other_prompt() or first_different_row(counted, replay.rows()), executor.num_near_ties
 
 
 def first_different_row(lines: Iterable[dict[str, Any]], ours: Iterable[dict[str, Any]]) -> Difference | None:

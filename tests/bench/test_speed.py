@@ -245,9 +245,9 @@ class TestAgainstVLLM:
     def test_in_an_environment_without_vllm_the_child_says_so(self, monkeypatch):
         """The child's own program, in this Python, where an import of vllm fails."""
         monkeypatch.setitem(sys.modules, "vllm", None)
-        said = []
-        vllm_child.serve(iter(['{"folder": "nowhere"}']), said.append)
-        assert len(said) == 1 and said[0]["error"].startswith("vLLM is not in this environment. Run `make vllm`")
+        answers = []
+        vllm_child.serve(iter(['{"folder": "nowhere"}']), answers.append)
+        assert len(answers) == 1 and answers[0]["error"].startswith("vLLM is not in this environment. Run `make vllm`")
 
     def test_the_pool_has_room_for_every_request_twice(self):
         config = load_model("tiny-random")[0].config

@@ -85,5 +85,5 @@ def moment(lines, step):
         "in_use": len([b for b in owners if owners[b]]),
         "cached": len(hashed),
         "found": sum(found for found, _ in first.values()),
-        "asked": sum(asked for _, asked in first.values()),
+        "asked": sum(length for _, length in first.values()),
     }

@@ -27,14 +27,14 @@ def right(case: dict) -> dict[str, int]:
 @lru_cache(maxsize=64)
 def _after_each_step(lines: tuple[str, ...]) -> dict[int, dict[str, int]]:
     header, *events = map(json.loads, lines)
-    state, asked, found, after = MemoryState.of(header["config"]), {}, {}, {}
+    state, prompts, found, after = MemoryState.of(header["config"]), {}, {}, {}
     for event in map(from_dict, events):
         state.apply(event)
         if event.kind == "request_admitted" and event.request_id not in found:
             found[event.request_id] = event.num_computed_tokens
-            asked[event.request_id] = state.requests[event.request_id].num_prompt_tokens
+            prompts[event.request_id] = state.requests[event.request_id].num_prompt_tokens
         if event.kind == "step_ended":
-            in_use, hits, of = sum(count > 0 for count in state.ref_cnt), sum(found.values()), sum(asked.values())
+            in_use, hits, of = sum(count > 0 for count in state.ref_cnt), sum(found.values()), sum(prompts.values())
             after[event.step] = {"in_use": in_use, "cached": len(state.cached), "found": hits, "asked": of}
     return after
 
