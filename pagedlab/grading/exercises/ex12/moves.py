@@ -284,4 +284,5 @@ MOVES = Part(
             ),
         ),
     ),
+    kept_back=("beyond",),
 )
