@@ -185,6 +185,25 @@ class answer:
     def __len__(self): return len(self.block_ids)
     locate = types.FunctionType(T.locate.__code__, {})""",
     "the module anew": "import runpy, pagedlab.kv.block_table as b\nanswer = runpy.run_path(b.__file__)['BlockTable']",
+    "source text": """
+import inspect
+from collections.abc import Sequence
+exec(inspect.getsource(T))
+answer = BlockTable""",
+    "source text under other names": """
+import ast, inspect
+tree = ast.parse(inspect.getsource(T)).body[0]
+tree.name = "answer"
+for node in ast.walk(tree):
+    if isinstance(node, ast.FunctionDef):
+        node.returns = None
+        node.body = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    if isinstance(node, ast.arg):
+        node.annotation = None
+        node.arg = "x" + node.arg
+    if isinstance(node, ast.Name) and node.id not in ("len", "range", "min", "ValueError", "IndexError", "divmod"):
+        node.id = "x" + node.id
+exec(compile(ast.unparse(tree).replace("xlist", "list"), "mine", "exec"))""",
     "property": "class Box:\n    @property\n    def make(self): return T\nanswer = lambda size: Box().make(size)",
     "a generator": "ours = iter([T] * 999)\nanswer = lambda size: next(ours)(size)",
     "weak reference": "import weakref\nours = weakref.ref(T)\nanswer = lambda size: ours()(size)",
