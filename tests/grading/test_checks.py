@@ -9,7 +9,7 @@ from pagedlab.errors import PagedlabError
 from pagedlab.grading import CheckFailed, check, checks, report
 from pagedlab.grading.exercises.ex03.facts import facts
 from pagedlab.grading.part import EXERCISES, Verdict, load_exercise
-from pagedlab.grading.plain import NotPlain, plain, same
+from pagedlab.grading.plain import NotPlain, attempt, plain, same
 from pagedlab.grading.tasks.ex03 import puzzle, story
 from pagedlab.kv import BlockTable, KVCacheBlock
 from pagedlab.trace import replay
@@ -247,6 +247,19 @@ def test_the_story_runs_on_a_learners_block_table():
     llm.step()
     assert isinstance(llm.tables["Z"], Mine)
     assert replay(llm.trace).tables["Z"] == llm.tables["Z"].block_ids == facts(47).table_after_prefill
+
+
+def test_a_list_that_a_later_call_overwrites_is_no_answer():
+    kept, empty = [], []
+
+    def reuses(n):
+        kept[:] = range(n)
+        return kept
+
+    assert attempt(reuses, 3) == [0, 1, 2] and attempt(reuses, 3) == [0, 1, 2]
+    assert "overwritten" in attempt(reuses, 2)["raised"]
+    assert attempt(lambda: empty) == attempt(lambda: empty) == []
+    assert [attempt(list, "ab"), attempt(list, "c")] == [["a", "b"], ["c"]]
 
 
 def test_plain_data_are_copied_and_everything_else_is_refused():

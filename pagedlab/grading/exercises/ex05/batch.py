@@ -19,8 +19,9 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     many = random.Random("05.2 many")
     prompt, several = _case(many, "prompt", 0), _case(many, "several", 1)
     prompt |= {"lengths": [70], "queries": [70]}
-    several |= {"lengths": [2 + i % 9 for i in range(12)], "queries": [1] * 12}
-    return [*twice(_drawn, rng, "05.2"), prompt, several]
+    several |= {"lengths": [2 + i % 9 for i in range(40)], "queries": [1] * 40}
+    long = _case(many, "one", 0) | {"lengths": [600], "block_size": 16, "head_size": 32}
+    return [*twice(_drawn, rng, "05.2"), prompt, several, long]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

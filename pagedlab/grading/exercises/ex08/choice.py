@@ -71,7 +71,10 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         _case(64, 64.0, 2**-4, 2**10, 0.0, per_token=4, sizes=[8, 16, 32]),
         _case(24, 64.0, 2**-4, 2**10, 0.125, per_token=4, sizes=[4, 8, 16]),
     ]
-    while len(cases) < 26:
+    # A machine so fast that both are below a microsecond.
+    cases.append(_case(2, 1e7, 2e-8, 1e14, 0.0, sizes=[1, 2]))
+    cases.append(_case(2, 1e7, 3e-8, 1e14, 1e-7, sizes=[1, 2]))
+    while len(cases) < 28:
         case = _case(
             rng.randint(1, 4000), 10 ** rng.uniform(2, 5.3), 10 ** rng.uniform(-6, -3), 10 ** rng.uniform(9, 10.7),
             rng.choice([0.0, 10 ** rng.uniform(-3, -1)]), rng.choice([23040, 46080, 131072]),

@@ -56,6 +56,12 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         knobs | {"target": 1.5, "table": [[None, None], small[0]]},
         knobs | {"target": 1.0, "table": [[None, None], [None, None]]},
     ]
+    # The only one that comes up stands anywhere among many; the widest door is the one; and so is the first.
+    us, limits = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95], [1, 2, 3, 4, 5, 6]
+    ran = [_ran(1.0 + i, i) for i in range(6)]
+    for at in (0, 1, 4):
+        table = [ran if i == at else [None] * 6 for i in range(6)]
+        cases += [{"utilizations": us, "limits": limits, "target": t, "table": table} for t in (0.5, 4.0, 6.0, 6.1)]
     return [*cases, *twice(_drawn, rng, "09.2")]
 
 
