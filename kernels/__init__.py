@@ -7,7 +7,7 @@
     write_kv, move_blocks              new tokens into their slots; whole blocks for copy-on-write and swap
     run                                which of these runs for which batch
     watch                              what a run of the decode kernel read, when, and on which processor of the GPU
-    tuning, launch, pairs              the few sizes that matter, with reasons; what is refused before a launch
+    tuning, launch, pairs, scale       the few sizes that matter, with reasons; what is refused before a launch
     compile_only                       what the compiled kernels look like, found out without a GPU
 
 Triton decides *when it is imported* whether kernels are compiled for a GPU or interpreted on the CPU. So that decision

@@ -15,6 +15,7 @@ import triton.language as tl
 
 from pagedlab.errors import PagedlabError
 from pagedlab.kernels.launch import check_device, check_table, launch, padded
+from pagedlab.kernels.scale import check_scale
 
 
 @triton.jit
@@ -49,6 +50,7 @@ def scores(query: torch.Tensor, key: torch.Tensor, table: torch.Tensor, length: 
     """Scores of one query `[head size]` against the tokens of one KV head, float32 `[length]`; see `ladder2_gather`."""
     check_device(key.device)
     check_table(key, table, length)
+    scale = check_scale(scale)
     if query.shape != key.shape[2:] or not query.is_contiguous():
         raise PagedlabError(f"query is {list(query.shape)}; allowed is contiguous [{key.shape[2]}], the head size.")
     block_size, head_size = key.shape[1:]

@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 
 from pagedlab.kernels.launch import check_plain, launch, padded
+from pagedlab.kernels.scale import check_scale
 
 
 @triton.jit
@@ -81,6 +82,7 @@ def decode(query, layer, block_tables, seq_lens, scale: float, diary: torch.Tens
     K for this head (times bytes per element: its byte offset in the layer's K), running largest score, running sum.
     """
     check_plain(query, layer, block_tables, seq_lens)
+    scale = check_scale(scale)
     output = torch.empty_like(query)
     requests, query_heads, head_size = query.shape
     launch(

@@ -15,6 +15,7 @@ from pagedlab.kernels.decode import paged_decode_kernel
 from pagedlab.kernels.decode_split import merge_splits_kernel, paged_decode_split_kernel
 from pagedlab.kernels.launch import check_launch, launch, padded, processors, rows_for, upcast
 from pagedlab.kernels.prefill import paged_prefill_kernel
+from pagedlab.kernels.scale import check_scale
 from pagedlab.kernels.tuning import decode_tuning, prefill_tuning, splits_for
 from pagedlab.kernels.watch import check_log
 
@@ -49,7 +50,7 @@ def decode(
     paged    False: each request's blocks are neighbours in memory, and only its first table entry is read
     watch    a log from `watch.new_log(requests, KV heads, splits, max blocks, device)`, which the kernel fills
     """
-    capability = check_launch(query, layer)
+    capability, scale = check_launch(query, layer), check_scale(scale)
     tuning = tuning or decode_tuning(capability, query.dtype, layer.head_size)
     requests, (tokens, query_heads, head_size) = len(seq_lens), query.shape
     group = query_heads // layer.num_kv_heads
@@ -115,7 +116,7 @@ def decode(
 
 def prefill(query, layer, block_tables, seq_lens, query_start_loc, scale, sliding_window=None, soft_cap=None):
     """Attention of requests with any number of queries each."""
-    capability = check_launch(query, layer)
+    capability, scale = check_launch(query, layer), check_scale(scale)
     rows, tuning = prefill_tuning(capability, query.dtype, layer.head_size)
     group = query.shape[1] // layer.num_kv_heads
     output = torch.empty_like(query, memory_format=torch.contiguous_format)

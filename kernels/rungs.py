@@ -22,6 +22,7 @@ import triton.language as tl
 from pagedlab.kernels import ladder5_decode
 from pagedlab.kernels.launch import check_launch, check_plain, launch, padded
 from pagedlab.kernels.run import decode
+from pagedlab.kernels.scale import check_scale
 from pagedlab.kernels.tuning import decode_tuning
 
 
@@ -135,6 +136,7 @@ def tiled_kernel(
 
 def _run_own(kernel, tile, query, layer, block_tables, seq_lens, query_start_loc, scale):
     check_plain(query, layer, block_tables, seq_lens)
+    scale = check_scale(scale)
     output = torch.empty_like(query)
     requests, query_heads, head_size = query.shape
     group = query_heads // layer.num_kv_heads

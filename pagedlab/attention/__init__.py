@@ -43,7 +43,8 @@ def paged_attention(
     seq_lens         int32 `[requests]`: tokens of context, the new ones included
     query_start_loc  int32 `[requests + 1]`: request r's queries are `query[query_start_loc[r]:query_start_loc[r+1]]`,
                      and they are the *last* tokens of its context
-    scale            factor on the scores, above 0; 1 / sqrt(head size) by default
+    scale            factor on the scores, above 0 and at most 1e25; 1 / sqrt(head size) by default. Scores are computed
+                     in float32: where one overflows all the same, the result is NaN
     sliding_window   a query sees itself and the `sliding_window - 1` tokens before it (Mistral); None: all before it
     soft_cap         scores become `soft_cap * tanh(score / soft_cap)` before the softmax (Gemma 2)
     backend          one of `BACKENDS`: "reference", "torch" or "triton"; None chooses by device

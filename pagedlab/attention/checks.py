@@ -14,6 +14,7 @@ import torch
 
 from pagedlab.attention.backends import AttentionBackend
 from pagedlab.errors import PagedlabError, is_real, is_whole, whole
+from pagedlab.kernels.scale import check_scale
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -115,7 +116,7 @@ def check_options(scale: Any, sliding_window: Any, soft_cap: Any) -> tuple[float
             "or None."
         )
     return (
-        _above_zero("scale", scale),
+        check_scale(scale),
         None if sliding_window is None else whole(sliding_window, "sliding_window"),
         None if soft_cap is None else _above_zero("soft_cap", soft_cap),
     )

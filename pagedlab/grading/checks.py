@@ -12,7 +12,7 @@ from typing import Any
 
 from pagedlab.errors import PagedlabError
 from pagedlab.grading.own_code import ANSWERS, Refusing, not_own
-from pagedlab.grading.part import Part, Verdict, ask, examine, load_exercise, load_part
+from pagedlab.grading.part import Part, Verdict, ask_here, examine, load_exercise, load_part
 from pagedlab.grading.plain import show
 from pagedlab.terminal import printable_lines
 
@@ -87,7 +87,7 @@ def _ask(part: Part, objects: dict[str, Any], cases: list[Any]) -> tuple[list[An
     from IPython.utils.capture import capture_output
 
     with capture_output() as captured:
-        answers = [ask(part.probe, objects, case) for case in cases]
+        answers = [ask_here(part, objects, case) for case in cases]
     return answers, captured.stdout + captured.stderr
 
 

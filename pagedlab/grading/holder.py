@@ -7,6 +7,7 @@ on OUT, with the same "number":
     {"cell": source, "name": …}            run it     {"wrong": None, or what was raised, in one line}
     {"part": "03.1", "needs": […], …}      ask it     {"missing": names that are not defined}
     {"case": …}                            a question to that part     {"answer": …} or {"failed": …}, and "borrowed"
+    {"told": …}                            what it asked on the way: before its answer to a case it may send {"asks": …}
 
 What the learner's code prints goes elsewhere: descriptors 1 and 2 are a log. What knows the answers cannot be imported
 here; the judge, outside, has it. While a part is asked that pagedlab's own code could answer, the processes that the
@@ -22,10 +23,11 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TextIO
 
 from IPython.core.compilerop import CachingCompiler
 from IPython.core.interactiveshell import InteractiveShell
@@ -119,7 +121,8 @@ class Notebook(InteractiveShell):
 class Holder:
     """One notebook, and the part that is being asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, line: Line) -> None:
+        self.line, self.tells, self.cases = line, False, 0
         self.notebook = Notebook.instance()
         self.refusing, self.objects, self.probe = own_code.Refusing(()), {}, None
         self.stopped: set[int] = set()
@@ -137,7 +140,7 @@ class Holder:
         missing = [name for name in message["needs"] if name not in defined]
         if not missing:
             self.objects = {name: defined[name] for name in message["needs"]}
-            self.probe = probe_of(message["part"])
+            self.probe, self.tells = probe_of(message["part"]), message["tells"]
             self.refusing = own_code.Refusing(message["answers"])
             self.refusing.__enter__()
             self.stopped = set()
@@ -147,12 +150,46 @@ class Holder:
         return {"missing": missing}
 
     def _ask(self, case: Any) -> dict[str, Any]:
+        self.cases += 1
         try:
-            return {"answer": plain(ask(self.probe, self.objects, case))}
+            return {"answer": plain(ask(self.probe, self.objects, case, *[self._tell()] * self.tells))}
         except NotPlain as error:
             return {"failed": f"it gave {error}"}
         except Exception as error:
             return {"failed": f"{type(error).__name__}: {error}"[:300]}
+
+
+    def _tell(self) -> Callable[[Any], Any]:
+        """What a case is asked with on the way. It ends with its case: who kept it would disturb the next one."""
+        now = self.cases
+
+        def tell(question: Any) -> Any:
+            if self.cases != now or not self.probe:
+                raise RuntimeError("this question belongs to a case that is over")
+            self.line.say({"asks": question})
+            return self.line.hear()["told"]
+
+        return tell
+
+
+class Line:
+    """The way to the judge and back."""
+
+    def __init__(self, questions: TextIO, answers: TextIO) -> None:
+        self.questions, self.answers, self.number = questions, answers, ""
+
+    def hear(self) -> dict[str, Any] | None:
+        """What the judge says next; None at the end."""
+        line = self.questions.readline()
+        if not line:
+            return None
+        message = json.loads(line)
+        self.number = message["number"]
+        return message
+
+    def say(self, answer: dict[str, Any]) -> None:
+        self.answers.write(json.dumps(answer | {"number": self.number}) + "\n")
+        self.answers.flush()
 
 
 def main() -> None:
@@ -161,13 +198,10 @@ def main() -> None:
     sys.addaudithook(own_code.notice)
     for module in (pagedlab.grading, checks):  # the judge checks, and the notebook's own calls are not to fail
         module.check = module.report = lambda *args, **kwargs: None
-    holder = Holder()
     with os.fdopen(source, encoding="utf-8") as questions, os.fdopen(sink, "w", encoding="utf-8") as answers:
-        for line in questions:
-            message = json.loads(line)
-            answer = holder.answer(message)
-            answers.write(json.dumps(answer | {"number": message["number"]}) + "\n")
-            answers.flush()
+        holder = Holder(line := Line(questions, answers))
+        while message := line.hear():
+            line.say(holder.answer(message))
 
 
 if __name__ == "__main__":

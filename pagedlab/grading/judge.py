@@ -162,6 +162,7 @@ class _Run:
     def _verdict(self, line: _Line, i: int, part: Part) -> Verdict:
         """Raises NoAnswer where the process is of no more use."""
         question = {"part": part.name, "needs": part.needs, "answers": ANSWERS.get(part.name, ())}
+        question["tells"] = part.tell is not None
         missing = line.ask(question, part.seconds_to_load, "before it was asked").get("missing")
         if missing:
             return replace(_not_run(self._not_defined(missing, i, part)), answered=False)
@@ -169,13 +170,26 @@ class _Run:
         answers, end = [], time.monotonic() + SECONDS_FOR_ALL_CASES
         for case in cases:
             seconds = min(part.seconds_a_case, max(0.0, end - time.monotonic()))
-            answer = line.ask({"case": case}, seconds, f"for the case {_short(case)}")
+            answer = self._answer(line, part, case, seconds)
             if answer.get("borrowed"):
                 return not_own(str(answer["borrowed"])[:300])
             if "answer" not in answer:
-                return _not_run(f"{answer.get('failed', 'no answer')}, for the case {_short(case)}"[:500])
+                return _not_run(f"{answer.get('failed', 'no answer')}, for the case {_short(part.shown(case))}"[:500])
             answers.append(answer["answer"])
         return examine(part, cases, answers)
+
+    @staticmethod
+    def _answer(line: _Line, part: Part, case: Any, seconds: float) -> dict:
+        """The answer to a case, once the process was told what it asks on the way."""
+        shown, asked, by = part.shown(case), [], time.monotonic() + seconds
+        when = f"for the case {_short(shown)}"
+        answer = line.ask({"case": shown}, seconds, when)
+        while part.tell and "asks" in answer:
+            asked.append(answer["asks"])
+            answer = line.ask({"told": part.tell(case, answer["asks"])}, seconds, when, by)
+        if part.tell and isinstance(answer.get("answer"), dict):
+            answer["answer"]["asked"] = asked  # counted here, whatever the process says of it
+        return answer
 
     def _not_defined(self, missing: Any, check: int, part: Part) -> str:
         """Which names, and what was raised in the part's own cells, or in the last cells above where they are fine."""
@@ -196,16 +210,17 @@ class _Line:
         os.set_blocking(to_write, False)
         self.buffer = b""
 
-    def ask(self, question: dict, seconds: float, when: str) -> dict:
-        """Raises NoAnswer, and has ended the process then."""
+    def ask(self, question: dict, seconds: float, when: str, by: float | None = None) -> dict:
+        """Raises NoAnswer, and has ended the process then. ``by``: when the ``seconds``, begun before, are over."""
         try:
-            return self._ask(question, seconds, when)
+            return self._ask(question, seconds, when, by or time.monotonic() + seconds)
         except NoAnswer:
             self.process.stop()
             raise
 
-    def _ask(self, question: dict, seconds: float, when: str) -> dict:
-        end = time.monotonic() + seconds
+    def _ask(self, question: dict, seconds: float, when: str, end: float) -> dict:
+        if time.monotonic() > end:
+            raise NoAnswer(f"it took more than {seconds:.0f} seconds {when}")
         number = secrets.token_hex(4)  # so that nothing else that a learner's code writes there is an answer
         self._send((json.dumps(question | {"number": number}) + "\n").encode(), end, when)
         while b"\n" not in self.buffer:

@@ -22,7 +22,7 @@ from typing import Any
 from pagedlab.errors import PagedlabError
 from pagedlab.grading.notebook import Cell, read_cells, read_reference
 from pagedlab.grading.parsing import parse_cell
-from pagedlab.grading.part import EXERCISES, ask, examine, load_exercise, load_part
+from pagedlab.grading.part import EXERCISES, ask_here, examine, load_exercise, load_part
 from pagedlab.grading.plain import cells_of
 from pagedlab.grading.restore import restore
 
@@ -117,7 +117,7 @@ def _take(path: Path, name: str, wanted: tuple[str, ...]) -> tuple[dict[str, Any
         return {}, f"{', '.join(missing)} is not defined there"
     cases = part.cases(random.Random(), 0)
     with contextlib.redirect_stdout(io.StringIO()):
-        verdict = examine(part, cases, [ask(part.probe, objects, case) for case in cases])
+        verdict = examine(part, cases, [ask_here(part, objects, case) for case in cases])
     if verdict.passed:
         return objects, ""
     return {}, "not solved yet" if verdict.property == "an answer" else f"yours is not right yet: {verdict.property}"

@@ -3,16 +3,17 @@
 pagedlab holds what the exercises ask for, so ``from pagedlab.kv import BlockTable`` would be an answer without a line
 written. While a part is asked, every function of pagedlab that answers it says no: its code is exchanged for one that
 notes the call and raises. Who calls it, and by what name, list, attribute, subclass or wrapper it came there, does not
-matter. Functions are found by where they were written, so a copy of one, or of its module, counts as the function. The
-notebook's own use of pagedlab, while its cells are run, goes on.
+matter. Functions are found by where they were written, so a copy of one, or of its module, counts as the function; and
+so does one that was made of our source text (``copied.py``). The notebook's own use of pagedlab, while its cells are
+run, goes on.
 
 Another Python would have our functions as they are. So none may be started meanwhile, those that the learner's cells
 have started stand still (``holder.py``), and a second interpreter in this process is never made.
 
-This is done beside the learner's code, so it is no lock. Open are: a copy of our source text, or of its compiled code
-under another file's name; results that our code gave before the part is asked, such as the prediction of a run that the
-notebook played; code that hides from Python (an extension module); and code that looks for all this and undoes it. A
-reader notices.
+This is done beside the learner's code, so it is no lock. Open are: our source text with a line changed, and functions
+of ours that are too small to be known again; results that our code gave before the part is asked; code that hides from
+Python (an extension module); and code that looks for all this and undoes it. A reader notices. Allowed is to find a
+prediction by running the engine: most notebooks do so themselves below the check (docs/instructors.md).
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from pagedlab.grading.copied import inside as codes_inside
+from pagedlab.grading.copied import text_of, texts_in
 from pagedlab.grading.part import Verdict
 
 # What starts a program, by the name that audit hooks get, and what makes a second interpreter.
@@ -86,6 +89,13 @@ class Refusing:
     def __init__(self, answers: Iterable[str]) -> None:
         self.found: str | None = None
         self._places = [_place(answer) for answer in answers]
+        self._texts = {
+            text: f"{module}.{name}"
+            for module, place, inside in self._places
+            for text, name in texts_in(place).items()
+            if f"{name}.".startswith(inside)
+        }
+        self._names = {text[2] for text in self._texts}  # quick to look up: most functions ask for others
         self._undo: list[Callable[[], None]] = []
 
     def __enter__(self) -> Refusing:
@@ -107,11 +117,12 @@ class Refusing:
             self._undo.pop()()
 
     def name_of(self, code: types.CodeType) -> str | None:
-        """How the code is called, where it is one of the answers'."""
+        """How the code is called, where it is one of the answers', or has the text of one."""
         for module, file, inside in self._places:
             if code.co_filename.startswith(file) and f"{code.co_qualname}.".startswith(inside):
                 return f"{module}.{code.co_qualname}"
-        return None
+        copied = self._texts.get(text_of(code)) if code.co_names in self._names else None
+        return copied and f"{copied}, copied"
 
     def note(self, who: str) -> None:
         if self._places:
@@ -145,8 +156,9 @@ def notice(event: str, args: tuple[Any, ...]) -> None:
         for one in _refusing:
             if event in STARTS and ("python" in str(args[:2]).lower() or sys.executable in str(args[:2])):
                 one.note("another Python process")
-            elif isinstance(args[0], types.CodeType) and (name := one.name_of(args[0])):
-                one.note(f"pagedlab's own {name}")
+            elif isinstance(args[0], types.CodeType):
+                for name in filter(None, map(one.name_of, codes_inside(args[0]))):
+                    one.note(f"pagedlab's own {name}")
 
 
 def _stub(*args: Any, **kwargs: Any) -> None:

@@ -6,6 +6,9 @@ which keeps the learner's code in a process of its own:
     cases(rng, seed)      the questions: fresh and random, the smallest first
     probe(objects, case)  asks the learner's objects one question, beside the learner's code; its answer is plain data
     properties            hold question and answer against the reference; in a grade, never beside the learner's code
+
+What of a case would answer it is kept back from the probe. A part whose probe needs some of it on the way tells it
+question by question: ``probe(objects, case, tell)``.
 """
 
 from __future__ import annotations
@@ -48,6 +51,9 @@ class Part:
     """A check and its points.
 
     needs: the names that the learner defines, in the order in which ``check`` takes them
+    kept_back: what of a case (keys) the probe, and so the learner's process, does not get
+    tell: answers the probe's questions on the way, ``tell(case, question)``, both plain; the questions are then under
+        "asked" in the answer
     missing: what this machine lacks for the part, in words; "" where it lacks nothing
     """
 
@@ -62,6 +68,12 @@ class Part:
     seconds_to_load: float = 60.0
     memory_bytes: int = 4 << 30
     missing: Callable[[], str] = str
+    kept_back: tuple[str, ...] = ()
+    tell: Callable[[Any, Any], Any] | None = None
+
+    def shown(self, case: Any) -> Any:
+        """What the probe gets of a case."""
+        return {name: value for name, value in case.items() if name not in self.kept_back}
 
 
 @dataclass(frozen=True)
@@ -111,14 +123,27 @@ def load_part(name: str) -> Part:
     return load_exercise(str(name).partition(".")[0]).part(name)
 
 
-def ask(probe: Callable[[dict[str, Any], Any], Any], objects: dict[str, Any], case: Any) -> Any:
-    """The learner's answer to one case. Raises NotPlain for one that is no plain data."""
+def ask(probe: Callable[..., Any], objects: dict[str, Any], case: Any, *tell: Callable[[Any], Any]) -> Any:
+    """The learner's answer to what is shown of a case. Raises NotPlain for one that is no plain data."""
     try:
-        return probe(objects, case)
+        return probe(objects, case, *tell)
     except NotPlain:
         raise
     except Exception as error:
         return failed(error)
+
+
+def ask_here(part: Part, objects: dict[str, Any], case: Any) -> Any:
+    """The same where learner and check share a process."""
+    if part.tell is None:
+        return ask(part.probe, objects, part.shown(case))
+    asked: list[Any] = []
+
+    def tell(question: Any) -> Any:
+        asked.append(question)
+        return part.tell(case, question)
+
+    return ask(part.probe, objects, part.shown(case), tell) | {"asked": asked}
 
 
 def examine(part: Part, cases: list[Any], answers: list[Any]) -> Verdict:

@@ -22,6 +22,8 @@ NOTHING_YET = "nothing yet"  # what a cell gives that still is as it was shipped
 _NOT_THEIRS = tuple(
     {f"{folder}/" for folder in (Path(__file__).parents[1], *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))}
 )
+OVERWRITTEN = "the very object that the call before gave, overwritten; make a new one in each call"
+_gave: dict[int, tuple[Any, Any, Any]] = {}  # by function: itself, and what it gave last, as an object and plain
 _places: dict[str, list[list[Any]]] = {}  # by file: first line, last line and name of each cell in it
 
 
@@ -106,9 +108,16 @@ def unanswered(value: Any) -> bool:
 
 
 def attempt(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """The plain result of a call of a learner's function, or what :func:`failed` says where it raised."""
+    """The plain result of a call of a learner's function, or what :func:`failed` says where it raised. The list that an
+    earlier call of it gave is not to be overwritten by a later one: its caller may have it still."""
     try:
-        return plain(function(*args, **kwargs))
+        given = function(*args, **kwargs)
+        result = plain(given)
+        if type(given) in (list, dict):
+            before, _gave[id(function)] = _gave.get(id(function)), (function, given, result)
+            if before and before[1] is given and not same(before[2], result):
+                raise NotPlain(OVERWRITTEN)
+        return result
     except NotPlain as error:
         return {"raised": str(error)}
     except Exception as error:  # whatever a learner's code raises is an answer, and a wrong one at most

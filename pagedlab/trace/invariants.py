@@ -211,7 +211,8 @@ def _write(state: MemoryState, event: ev.SlotWritten) -> list[Broken]:
         right = f"#{table[logical]}, offset {offset}" if logical < len(table) else "no block for it"
         sentence = f"{who} writes its token {event.position} to {at}; its table says {right}."
         found.append(Broken("place", sentence, event.block_id, who))
-    there = state.slots[event.block_id][event.offset]
+    exists = 0 <= event.block_id < state.num_blocks and 0 <= event.offset < state.block_size
+    there = state.slots[event.block_id][event.offset] if exists else None
     if there is not None:
         theirs = f"{there.request_id}'s token {there.position}"
         sentence = f"{who} writes its token {event.position} to {at}, where {theirs} is."

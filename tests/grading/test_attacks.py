@@ -155,14 +155,19 @@ def test_a_copy_of_our_code_made_while_it_is_asked_is_ours(submission):
     file = Path(pagedlab.kv.block_table.__file__)
     anew = f"runpy.run_path({str(file)!r})['BlockTable']"
     table = f"# part 03.1\nimport runpy\ndef BlockTable(size):\n    return {anew}(size)"
+    text = "# part 03.1\nimport inspect\nfrom collections.abc import Sequence\n"
+    text += "from pagedlab.kv import BlockTable as T\n"
+    text += "source = inspect.getsource(T)\ndef BlockTable(size):\n    space = {'Sequence': Sequence}\n"
+    text += "    exec(source, space)\n    return space['BlockTable'](size)"
     thread = "# part 03.2\nfrom concurrent.futures import ThreadPoolExecutor\nfrom pagedlab.kv import BlockTable as T\n"
     thread += "pool = ThreadPoolExecutor(1)\npool.submit(int).result()\ndef work(ids, size, a, b, n):\n"
     thread += "    found = T(size, ids).slot_mapping(a, b)\n    return found + [-1] * (n - len(found))\n"
     thread += "def slot_mapping(ids, size, a, b, pad_to=0):\n    return pool.submit(work, ids, size, a, b, pad_to)"
     thread += ".result()"
-    result = grade(submission({"03.1": table, "03.2": thread}), with_nbval=False)
-    assert [check.earned for check in result.checks] == [0, 0, 2, 2]
-    assert all("pagedlab's own" in check.reason for check in result.checks[:2]), result.checks
+    for first in (table, text):
+        result = grade(submission({"03.1": first, "03.2": thread}), with_nbval=False)
+        assert [check.earned for check in result.checks] == [0, 0, 2, 2]
+        assert all("pagedlab's own" in check.reason for check in result.checks[:2]), result.checks
 
 
 OWN_CODE_UNDONE = """

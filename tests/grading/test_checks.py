@@ -9,7 +9,7 @@ from pagedlab.errors import PagedlabError
 from pagedlab.grading import CheckFailed, check, checks, report
 from pagedlab.grading.exercises.ex03.facts import facts
 from pagedlab.grading.part import EXERCISES, Verdict, load_exercise
-from pagedlab.grading.plain import NotPlain, plain, same
+from pagedlab.grading.plain import NotPlain, attempt, plain, same
 from pagedlab.grading.tasks.ex03 import puzzle, story
 from pagedlab.kv import BlockTable, KVCacheBlock
 from pagedlab.trace import replay
@@ -185,6 +185,25 @@ class answer:
     def __len__(self): return len(self.block_ids)
     locate = types.FunctionType(T.locate.__code__, {})""",
     "the module anew": "import runpy, pagedlab.kv.block_table as b\nanswer = runpy.run_path(b.__file__)['BlockTable']",
+    "source text": """
+import inspect
+from collections.abc import Sequence
+exec(inspect.getsource(T))
+answer = BlockTable""",
+    "source text under other names": """
+import ast, inspect
+tree = ast.parse(inspect.getsource(T)).body[0]
+tree.name = "answer"
+for node in ast.walk(tree):
+    if isinstance(node, ast.FunctionDef):
+        node.returns = None
+        node.body = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    if isinstance(node, ast.arg):
+        node.annotation = None
+        node.arg = "x" + node.arg
+    if isinstance(node, ast.Name) and node.id not in ("len", "range", "min", "ValueError", "IndexError", "divmod"):
+        node.id = "x" + node.id
+exec(compile(ast.unparse(tree).replace("xlist", "list"), "mine", "exec"))""",
     "property": "class Box:\n    @property\n    def make(self): return T\nanswer = lambda size: Box().make(size)",
     "a generator": "ours = iter([T] * 999)\nanswer = lambda size: next(ours)(size)",
     "weak reference": "import weakref\nours = weakref.ref(T)\nanswer = lambda size: ours()(size)",
@@ -228,6 +247,19 @@ def test_the_story_runs_on_a_learners_block_table():
     llm.step()
     assert isinstance(llm.tables["Z"], Mine)
     assert replay(llm.trace).tables["Z"] == llm.tables["Z"].block_ids == facts(47).table_after_prefill
+
+
+def test_a_list_that_a_later_call_overwrites_is_no_answer():
+    kept, empty = [], []
+
+    def reuses(n):
+        kept[:] = range(n)
+        return kept
+
+    assert attempt(reuses, 3) == [0, 1, 2] and attempt(reuses, 3) == [0, 1, 2]
+    assert "overwritten" in attempt(reuses, 2)["raised"]
+    assert attempt(lambda: empty) == attempt(lambda: empty) == []
+    assert [attempt(list, "ab"), attempt(list, "c")] == [["a", "b"], ["c"]]
 
 
 def test_plain_data_are_copied_and_everything_else_is_refused():

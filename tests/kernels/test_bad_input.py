@@ -7,6 +7,7 @@ is written outside of it as a number.
 
 import math
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -42,7 +43,8 @@ def guarded(batch: Batch) -> dict:
 
 ids = st.sampled_from([-(2**31), -3, -1, 0, 1, 7, 8, 9, 100, 2**31 - 1])
 numbers = st.sampled_from([math.nan, math.inf, -math.inf, 0, 0.0, -1, -0.5, 1e-320, 1e39, 1e308, True, "1", None,
-                           0.1, 2, 50.0, 1e7, 10**400, np.float32(0.3), np.float64("nan"), [1], 1j])  # fmt: skip
+                           0.1, 2, 50.0, 1e7, 1e24, 3e38, 10**400, np.float32(0.3), np.float64("nan"), [1],
+                           1j])  # fmt: skip
 windows = st.sampled_from([None, 0, -1, 1, 7, 2**31, 2**63, 10**30, 2.0, 2.5, math.nan, True, "3", np.int64(5), [4]])
 ways = {
     "float": lambda t: t.double(), "half": lambda t: t.half(), "long": lambda t: t.long(), "bool": lambda t: t.bool(),
@@ -155,13 +157,33 @@ def test_a_block_that_is_not_in_the_pool_is_refused_for_all_layers_and_by_the_wa
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("option", [dict(scale=x) for x in (math.nan, math.inf, 0, -1, "1", True, 1e-320, 1e39)]
+@pytest.mark.parametrize("option", [dict(scale=x) for x in (math.nan, math.inf, -math.inf, 0, -1, "1", True, 1e39)]
+                         + [dict(scale=x) for x in (1e-320, 3e38, 1.1e25)]
                          + [dict(soft_cap=x) for x in (math.nan, math.inf, -5.0, 1e-320, 1e39, True)]
                          + [dict(sliding_window=x) for x in (0, -3, 2.5, True, "3", math.nan)])  # fmt: skip
 def test_a_scale_a_cap_or_a_window_with_which_nothing_can_be_meant_is_refused_by_every_back_end(backend, option):
     name, value = next(iter(option.items()))
     with pytest.raises(PagedlabError, match="^" + re.escape(f"{name} is {value!r}; it must be a")):
         paged_attention(*Batch([20], [1]).arguments, backend=backend, **option)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("scale", [2.0**-126, 1e-20, 1.0, 1e4, 1e25])
+def test_every_scale_that_is_taken_gives_what_the_reference_gives(scale, dtype):
+    for queries in ([1, 1], [3, 1], [40, 33]):
+        batch = Batch([40, 33], queries, dtype=dtype, head_size=16)
+        for backend in BACKENDS:
+            found = paged_attention(*batch.arguments, scale=scale, backend=backend)
+            expected = paged_attention(*batch.arguments, scale=scale, backend="reference")
+            torch.testing.assert_close(found, expected, **tolerance(dtype))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_largest_numbers_of_float16_do_not_overflow_with_the_largest_scale(backend):
+    batch = Batch([40, 33], [1, 33], dtype=torch.float16, head_size=256)
+    for tensor in (batch.query, batch.layer.key):
+        tensor.nan_to_num_(0.0).sign_().mul_(65504)
+    assert not paged_attention(*batch.arguments, scale=1e25, backend=backend).isnan().any()
 
 
 @pytest.mark.parametrize("cap", [0.5, 30.0, 1e4, 1e9, 1e30])
@@ -321,6 +343,13 @@ def test_the_kernels_of_the_ladder_refuse_what_they_would_read_wrongly():
         lambda: ladder5_decode.decode(query, layer, torch.stack([beyond, beyond]), lengths, 0.1),
         lambda: ladder5_decode.decode(query[:1], layer, tables, lengths, 0.1),
         lambda: rungs.RUNGS[2].run(query, layer, tables, lengths + 500, starts, 0.1),
+        *[partial(work, scale) for scale in (math.nan, math.inf, 0.0, -0.1, 3e38, "0.1") for work in (
+            lambda scale: ladder3_dot.scores(q, one, table, 40, scale),
+            lambda scale: ladder5_decode.decode(query, layer, tables, lengths, scale),
+            lambda scale: rungs.RUNGS[1].run(query, layer, tables, lengths, starts, scale),
+            lambda scale: run.decode(*batch.arguments, scale),
+            lambda scale: run.prefill(*batch.arguments, scale),
+        )],
         lambda: run.decode(*batch.arguments, 0.1, splits=0),
         lambda: run.decode(*batch.arguments, 0.1, splits=2, watch=new_log(2, 2, 1, tables.shape[1], "cpu")),
         lambda: run.decode(*batch.arguments, 0.1, splits=1, watch=new_log(2, 2, 1, tables.shape[1] - 1, "cpu")),

@@ -75,6 +75,12 @@ def test_what_does_not_fit_contradicts_the_trace(event, change):
         memory_map(trace(*events, *STEP))
 
 
+@pytest.mark.parametrize("block_id, offset", [(6, 0), (-1, 0), (2, 2)])
+def test_a_write_to_a_slot_that_there_is_not_is_in_the_wrong_place(block_id, offset):
+    write = ev.SlotWritten(request_id="A", token_id=4, text="d", position=3, block_id=block_id, offset=offset)
+    assert first_broken(trace(*FOUND, write)).rule == "place"
+
+
 def test_the_sentence_about_a_large_pool_is_short():
     wrong = dataclasses.replace(POOL, ref_cnt=(0,) * 60_000)
     with pytest.raises(PagedlabError, match="a pool of 60000 blocks, where the header says 6") as caught:

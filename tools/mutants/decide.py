@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pagedlab.grading.part import Part, Verdict, ask, examine
+from pagedlab.grading.part import Part, Verdict, ask_here, examine
 from pagedlab.grading.plain import NotPlain, cells_of, plain
 
 SECONDS, MEMORY = 60, 1 << 30  # of waiting, and beyond what this process has
@@ -85,7 +85,7 @@ def verdict(part: Part, answers: Answers, cases: list[Any], folder: Path) -> Ver
 
 def _answer(part: Part, objects: dict[str, Any], case: Any) -> Any:
     try:
-        return plain(json.loads(json.dumps(plain(ask(part.probe, objects, json.loads(json.dumps(case)))))))
+        return plain(json.loads(json.dumps(plain(ask_here(part, objects, json.loads(json.dumps(case)))))))
     except NotPlain as error:
         return {"raised": str(error), "error": True}
 

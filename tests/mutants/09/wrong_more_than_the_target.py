@@ -1,6 +1,6 @@
 """Asks for more than the target; and the common beginning counts for each request."""
 # loses: 09.2 09.3
-# blamed 09.2: no other setting that meets the target has fewer preemptions
+# blamed 09.2: the setting meets the target, and None means that no setting does
 # blamed 09.3: requests come in by their order, as long as the door is open and there are blocks for their prompt
 
 # part 09.2

@@ -18,15 +18,22 @@ def wrong_blocks(state):
 # part 12.3
 def suspicious(state, event):
     if event.kind == "slot_written":
+        if event.request_id not in state.tables or event.block_id >= state.num_blocks:
+            return True
         slot = event.block_id * state.block_size + event.offset
         table = state.tables[event.request_id]
-        right = table[event.position // state.block_size] * state.block_size + event.position % state.block_size
+        try:
+            right = table[event.position // state.block_size] * state.block_size + event.position % state.block_size
+        except IndexError:
+            return True
         return slot != right or state.slots[event.block_id][event.offset] is not None
     if event.kind == "prefix_looked_up":
         for i, block in enumerate(event.block_ids):
             if block not in state.cached:
                 return True
             start = i * state.block_size
+            if start >= len(state.requests[event.request_id].token_ids):
+                return True
             for j, token in enumerate(state.prefixes[state.cached[block]].token_ids):
                 if state.requests[event.request_id].token_ids[start + j] != token:
                     return True

@@ -27,7 +27,8 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         {"regions": [[8, 6, 2], [8, 6, 2]], "holes": [3, 3], "needs": 4},  # two that are alike
     ]
     large = {"regions": [[64 + i, 40 + i, 3 * i] for i in range(12)], "holes": [*range(40, 60)], "needs": 60}
-    return [*cases, *twice(_drawn, rng, "01.2"), large]
+    last_fits = large | {"needs": 59}  # the last hole alone is long enough
+    return [*cases, *twice(_drawn, rng, "01.2"), large, last_fits]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

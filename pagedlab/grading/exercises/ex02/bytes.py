@@ -29,7 +29,10 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     strides = [1 << 28, 1 << 27, 1 << 14, 1 << 10, 1 << 7, 1]
     wide = {"strides": strides, "element_size": 8, "at": [0, 0, 3, 0, 0]}
     large = {"strides": strides, "element_size": 2, "at": [31, 1, 8191, 15, 7]}
-    return [*twice(_drawn, rng, "02.2"), wide, large]
+    # A head's numbers that are no neighbours; the end of every axis, far off.
+    apart = {"strides": [1 << 28, 1 << 27, 1 << 14, 1 << 10, 1 << 7, 2], "element_size": 2, "at": [0] * 5}
+    far = {"strides": [1 << 30, 1 << 29, 1 << 18, 1 << 11, 1 << 6, 1], "element_size": 2, "at": [125, 1, 2047, 127, 31]}
+    return [*twice(_drawn, rng, "02.2"), wide, large, apart, far]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

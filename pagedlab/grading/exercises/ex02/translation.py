@@ -26,7 +26,9 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     large = {"block_size": 48, "tables": {"A": [300, 65_600], "B": long}, "of": "B"}
     large["positions"] = [0, 47, 48, 1000, 30 * 48 - 1]
     large["places"] = [[300, 9], [65_600, 47], [long[-1], 30], [44, 0], [64, 0]]
-    return [small, nobody, *twice(_drawn, rng, "02.1"), large]
+    many = {"block_size": 4, "tables": {f"req-{i}": [2 * i + 1, 2 * i] for i in range(12)}, "of": "req-11"}
+    many |= {"positions": [0, 7], "places": [[block, block % 4] for block in range(25)]}
+    return [small, nobody, *twice(_drawn, rng, "02.1"), large, many]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

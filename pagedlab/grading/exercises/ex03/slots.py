@@ -21,9 +21,11 @@ def _slot_cases(rng: random.Random, seed: int) -> list[dict]:
         {"block_ids": [41, 17], "block_size": 4, "start": start, "end": end, "pad_to": pad_to}
         for start, end, pad_to in chunks
     ]
-    long = [7919 * i for i in range(1, 31)]  # high numbers, and more than a few
-    large = {"block_ids": long, "block_size": 48, "start": 1388, "end": 1396, "pad_to": 12}
-    return [*cases, *twice(_drawn, rng, "03.2"), large]
+    long = [7919 * i for i in range(1, 71)]  # high numbers, and more than a few
+    large = {"block_ids": long, "block_size": 48, "start": 3308, "end": 3316, "pad_to": 12}
+    # Slots that 32 bits do not hold.
+    huge = {"block_ids": [90_000_000, 60_000_000], "block_size": 48, "start": 46, "end": 50, "pad_to": 6}
+    return [*cases, *twice(_drawn, rng, "03.2"), large, huge]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

@@ -22,8 +22,8 @@ def _table_cases(rng: random.Random, seed: int) -> list[dict]:
         for lists in appends
         for count in [sum(map(len, lists))]
     ]
-    long = [7919 * i for i in range(1, 31)]  # high numbers, and more than a few
-    large = {"block_size": 48, "appends": [long[:29], long[29:]], "inside": [0, 48, 1000, 1439], "outside": [1440]}
+    long = [7919 * i for i in range(1, 71)]  # high numbers, and more than a few
+    large = {"block_size": 48, "appends": [long[:69], long[69:]], "inside": [0, 48, 1000, 3359], "outside": [3360]}
     return [*cases, *twice(_drawn, rng, "03.1"), large]
 
 

@@ -19,7 +19,9 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     # Round ones, 1 MB of weights and 1 kB a token: with a rest; without one; a byte short of a block; with more memory
     # than weights; and with room for nobody.
     rooms = ((1_100_000, 10), (1_096_000, 12), (1_095_999, 12), (1_096_000, 11), (2_100_000, 10), (1_008_000, 12))
-    return [_case(memory, 1_000_000, 1_000, 4, context, 1e6) for memory, context in rooms] + twice(_drawn, rng, "04.3")
+    round_ones = [_case(memory, 1_000_000, 1_000, 4, context, 1e6) for memory, context in rooms]
+    many = _case(9_000_000, 1_000_000, 1_000, 4, 3, 1e6)  # 2,000 requests
+    return [*round_ones, *twice(_drawn, rng, "04.3"), many]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

@@ -19,8 +19,9 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         {"lengths": [3, 1], "block_size": 1},
         {"lengths": [], "block_size": 16},
         {"lengths": [0, 5], "block_size": 4},
+        {"lengths": [0, 3], "block_size": 4},  # fewer slots than could be empty
     ]
-    large = [{"lengths": [129, 4096, 1] * 8, "block_size": 128}, {"lengths": [1025, 2048], "block_size": 1024}]
+    large = [{"lengths": [129, 4096, 1] * 30, "block_size": 128}, {"lengths": [1025, 2048], "block_size": 1024}]
     return [*cases, *twice(_drawn, rng, "04.1"), *large]
 
 

@@ -10,7 +10,7 @@ import torch
 from pagedlab.grading.draws import twice
 from pagedlab.grading.exercises.ex05.attention import close, expected, some
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import raised, show
+from pagedlab.grading.plain import raised, same, show
 from pagedlab.grading.tasks.ex05 import probes
 from pagedlab.grading.tasks.ex05.memory import build
 
@@ -19,8 +19,9 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     many = random.Random("05.2 many")
     prompt, several = _case(many, "prompt", 0), _case(many, "several", 1)
     prompt |= {"lengths": [70], "queries": [70]}
-    several |= {"lengths": [2 + i % 9 for i in range(12)], "queries": [1] * 12}
-    return [*twice(_drawn, rng, "05.2"), prompt, several]
+    several |= {"lengths": [2 + i % 9 for i in range(40)], "queries": [1] * 40}
+    long = _case(many, "one", 0) | {"lengths": [600], "block_size": 16, "head_size": 32}
+    return [*twice(_drawn, rng, "05.2"), prompt, several, long]
 
 
 def _drawn(rng: random.Random) -> list[dict]:
@@ -71,6 +72,15 @@ def _shape(case: dict, answer: Any) -> str | None:
 
 def _kept(case: dict, answer: Any) -> str | None:
     return f"for {_words(case)} it changed {answer['changed']}" if answer["changed"] else None
+
+
+def _own(case: dict, answer: Any) -> str | None:
+    if same(answer["later"], answer["result"]):
+        return None
+    if raised(answer["later"]):
+        return f"for {_words(case)}, asked a second time with -query, it gave {show(answer['later'])}"
+    first, later = (some(numbers[1]) for numbers in (answer["result"], answer["later"]))
+    return f"for {_words(case)} the result began with {first}; after a second call, with -query, it begins with {later}"
 
 
 def _right(*kinds: str) -> Any:
@@ -146,6 +156,11 @@ BATCH = Part(
             "what it is given stays as it was",
             _kept,
             ("The result is a tensor of its own. The query is still needed, and so are the tables.",),
+        ),
+        Property(
+            "each call returns a tensor of its own",
+            _own,
+            ("Whoever has the first result still needs it when the second comes. Make a new tensor in each call.",),
         ),
     ),
 )

@@ -81,6 +81,15 @@ def _read(wrong: Callable[[list[int], list[int]], bool]) -> Any:
     return broken
 
 
+def _own(case: dict, answer: Any) -> str | None:
+    if same(answer["later"], answer["result"]):
+        return None
+    if raised(answer["later"]):
+        return f"for {_words(case)}, asked a second time with -query, it gave {show(answer['later'])}"
+    first, later = (some(numbers[1]) for numbers in (answer["result"], answer["later"]))
+    return f"for {_words(case)} the result began with {first}; after a second call, with -query, it begins with {later}"
+
+
 def _right(kind: str) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
         if case["kind"] != kind:
@@ -177,5 +186,10 @@ WALK = Part(
             ("e^-100 is nearly 0, and 0 / 0 is NaN. Is the largest score that you begin with one of the scores?",),
         ),
         Property("query and table stay as they were", _kept, ("Read from them only.",)),
+        Property(
+            "each call returns a tensor of its own",
+            _own,
+            ("Whoever has the first result still needs it when the second comes. Make new tensors in each call.",),
+        ),
     ),
 )

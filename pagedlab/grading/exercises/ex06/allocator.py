@@ -21,8 +21,9 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         {"num_blocks": 1, "operations": [["allocate"], ["allocate"], ["free", 0], ["allocate"]]},
         {"num_blocks": 3, "operations": [["allocate"], ["free", 2], ["free", 2], ["allocate"], ["allocate"]]},
     ]
+    shared = {"num_blocks": 2, "operations": [["allocate"], *[["share", 1]] * 20, *[["free", 1]] * 22, ["allocate"]]}
     large = {"num_blocks": 50, "operations": [*[["allocate"]] * 45, ["free", 30], ["free", 7], ["allocate"]]}
-    return [*cases, *twice(_drawn, rng, "06.1"), large]
+    return [*cases, *twice(_drawn, rng, "06.1"), shared, large]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

@@ -18,7 +18,8 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     # Always there: two that share a tail with room, two that share full blocks, and nothing left to copy or to grow to.
     cases = [
         {"block_size": 4, "num_tokens": tokens, "width": width, "turns": list(range(width)), "spare": spare}
-        for tokens, width, spare in ((6, 2, 4), (8, 2, 4), (6, 2, 0), (8, 1, 0), (8, 2, 1), (10, 3, 4), (3, 1, 0))
+        for tokens, width, spare in
+        ((6, 2, 4), (8, 2, 4), (6, 2, 0), (8, 1, 0), (8, 2, 1), (10, 3, 4), (3, 1, 0), (6, 12, 14))
     ]
     return cases + twice(_drawn, rng, "06.3")
 

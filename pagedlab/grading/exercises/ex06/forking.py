@@ -17,7 +17,8 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         {"table": [], "owners": []},
         {"table": [3, 900, 4], "owners": [9, 1, 40]},
     ]
-    return cases + twice(_drawn, rng, "06.2")
+    long = {"table": [3 * i for i in range(70)], "owners": [1 + i % 3 for i in range(70)]}
+    return [*cases, *twice(_drawn, rng, "06.2"), long]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

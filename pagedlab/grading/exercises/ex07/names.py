@@ -57,6 +57,11 @@ def _easily_mistaken() -> list[tuple[int, list]]:
         (2, [[one + two, salt] for salt in ("", "zo", "zo\u00e9", "zo\u00eb", "0", "None")]),
         (2, [[one + two, salt] for salt in ("a tenant of ours, the fourth", "a tenant of ours, the fifth")]),
         (1, [[[5], ""], [[131_077], ""], [[200_000], ""], [[68_928], ""], [[261_000], ""], [[129_928], ""]]),
+        (1, [[[token], ""] for token in (5, 2**16 + 5, 2**18 + 5, 2**19 + 5, 2**20 + 5)]),  # 5, were it cut off
+        (1, [[[token], ""] for token in (63, 0xD7FF, 0xD800, 0xDBFF, 0xDC00, 0xDFFF, 0xFFFD)]),  # no letters of Unicode
+        (1, [[[5, 6], f"{'a tenant of ours, ' * 20}{which}"] for which in ("one", "two")]),
+        (1, [[[5, 6], salt] for salt in ("a", "a\0", "a\0b", "\0a", "a\n", "\ta")]),
+        (1, [[[5, 6], salt] for salt in ("zo\u00eb", "zoe\u0308", "fi", "\ufb01", "\u2460", "1")]),  # alike to the eye
         (1, [[[first, *range(2, 32)], ""] for first in (0, 1)]),  # alike but for the very first token
         (1, [[[7] * 600, ""]]),  # many names, all different
         (2, [[two + one, ""], [one + one, ""], [two + two, ""], [one + two + one, ""], [two + two + one, ""]]),

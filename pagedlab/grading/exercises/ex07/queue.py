@@ -42,6 +42,7 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
                 before, blocks = [["remove", block] for block in range(left + 2, 5)], list(range(2, left + 2))
             for order in list(permutations(blocks))[:6]:
                 cases.append((5, [*before, first, *(["remove", block] for block in order), ["append_n", [0]]]))
+    cases.append((130, [["popleft_n", 100], ["prepend_n", [7, 99]], ["popleft_n", 32]]))
     cases += [_random_case(rng, 3 + i // 3, 6 + i) for i in range(16)]
     for draw in (random.Random("07.1"), rng):
         cases.append((LONG, [["remove", block] for block in draw.sample(range(150, 250), 2)]))

@@ -67,8 +67,14 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         # Powers of two, so that every sum is exact: the bytes of size 1; the step.
         _case(64, 64.0, 2**-9, 2**10, 0.0, per_token=8, sizes=[1, 2, 32]),
         _case(128, 128.0, 2**-4, 2**10, 0.015625, per_token=2, sizes=[16, 32, 64]),
+        # A tie at 16, exactly: with full blocks; with an empty half, and a step that takes time.
+        _case(64, 64.0, 2**-4, 2**10, 0.0, per_token=4, sizes=[8, 16, 32]),
+        _case(24, 64.0, 2**-4, 2**10, 0.125, per_token=4, sizes=[4, 8, 16]),
     ]
-    while len(cases) < 24:
+    # A machine so fast that both are below a microsecond.
+    cases.append(_case(2, 1e7, 2e-8, 1e14, 0.0, sizes=[1, 2]))
+    cases.append(_case(2, 1e7, 3e-8, 1e14, 1e-7, sizes=[1, 2]))
+    while len(cases) < 28:
         case = _case(
             rng.randint(1, 4000), 10 ** rng.uniform(2, 5.3), 10 ** rng.uniform(-6, -3), 10 ** rng.uniform(9, 10.7),
             rng.choice([0.0, 10 ** rng.uniform(-3, -1)]), rng.choice([23040, 46080, 131072]),
@@ -111,12 +117,22 @@ def _half_empty(case: dict, size: int) -> bool:
     return min(without, swap_seconds(n, size, m) - 2 * empty) < recompute_seconds(n, m)
 
 
+def _tie(case: dict, size: int) -> bool:
+    return swap_seconds(case["num_tokens"], size, case["machine"]) == recompute_seconds(
+        case["num_tokens"], case["machine"]
+    )
+
+
 def _too_dear(case: dict, mine: list, expected: list) -> int | None:
     """Said to pay, though starting on so many blocks takes too long."""
-    return next((s for s in mine if s not in expected and not _half_empty(case, s)), None)
+    return next((s for s in mine if not (s in expected or _half_empty(case, s) or _tie(case, s))), None)
 
 
 def _too_large(case: dict, mine: list, expected: list) -> int | None:
+    return next((s for s in mine if not (s in expected or _tie(case, s))), None)
+
+
+def _as_long(case: dict, mine: list, expected: list) -> int | None:
     return next((s for s in mine if s not in expected), None)
 
 
@@ -173,6 +189,11 @@ CHOICE = Part(
                 "Compute both times for that size by hand. Which is larger?",
                 "Recomputing takes seconds_per_step, and on top of it the tokens / tokens_per_second.",
             ),
+        ),
+        Property(
+            "where both take the same time, swapping does not pay",
+            _of(_as_long),
+            ("The text asks where swapping takes *less* time.",),
         ),
         Property("they come in the order of sizes, each once", _order, ("Go through sizes from the left.",)),
         Property("sizes and machine stay as they are", _kept, ("They are the caller's: change nothing in them.",)),

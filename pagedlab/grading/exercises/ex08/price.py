@@ -21,6 +21,7 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     # Much of it: a rest of one token in a large block; a gap late and one early, of many blocks.
     large = [(129, 128, [True]), (513, 128, [True, True, False, True])]
     large += [(200, 4, [True] * 45 + [False] + [True] * 4), (200, 4, [True] * 3 + [False] + [True] * 46)]
+    large += [(401, 4, [True] * 100), (401, 4, [True] * 99 + [False])]
     names = ("num_tokens", "block_size", "kept")
     return [*_fixed_cases(), *cases, *(dict(zip(names, case, strict=True)) | {"bytes": 46080} for case in large)]
 

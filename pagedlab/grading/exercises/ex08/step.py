@@ -33,6 +33,7 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         (4, 3, [(5, 9), (3, 6), (4, 4)], 0, 1),  # several tokens each
         (4, 0, [(4, 5), (2, 1), (3, 1), (2, 1), (1, 1)], 1, 1),  # two are enough, and two stay
         (4, 3, [(4 - i % 3, 1) for i in range(15)], 1, 1),  # many
+        (4, 0, [(4, 30), *[(2 + i % 3, 1) for i in range(14)]], 1, 1),  # many make room
     ]
     for i in range(17):
         size = (4, 2, 3, 1, 8)[i % 5]
@@ -43,7 +44,7 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     return [
         # Some of them were thrown out before.
         dict(zip(names, case, strict=True))
-        | {"caching": i % 2 == 0, "before": [(i + j) % 3 for j in range(len(case[2]))]}
+        | {"caching": i % 2 == 0, "before": [(0, 1, 7)[(i + j) % 3] for j in range(len(case[2]))]}
         for i, case in enumerate(cases)
     ]
 

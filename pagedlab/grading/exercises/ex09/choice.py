@@ -9,9 +9,8 @@ from typing import Any
 
 from pagedlab.grading.draws import twice
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import raised, show
+from pagedlab.grading.plain import is_int, raised, show
 from pagedlab.grading.tasks.ex09 import probes
-from pagedlab.grading.tasks.ex09.probes import found
 from pagedlab.grading.tasks.ex09.served import served
 
 Table = list[list[dict | None]]  # [utilization][max_num_seqs]: what a run gives, None where the engine does not come up
@@ -21,6 +20,21 @@ def fewest(case: dict) -> int | None:
     """The fewest preemptions with which the target is met; None where no setting meets it."""
     ran = [found for row in case["table"] for found in row if found and found["at_once"] >= case["target"]]
     return min((found["preemptions"] for found in ran), default=None)
+
+
+def found(case: dict, choice: list) -> dict | None:
+    utilization, limit = choice
+    return case["table"][case["utilizations"].index(utilization)][case["limits"].index(limit)]
+
+
+def told(case: dict, question: Any) -> dict | None:
+    """What the run gives that is asked about by its places in utilizations and limits; None where there is none."""
+    places = question if type(question) is list and len(question) == 2 else [-1, -1]
+    names = ("utilizations", "limits")
+    if not all(is_int(i, 0) and i < len(case[name]) for i, name in zip(places, names, strict=True)):
+        return None
+    one = case["table"][places[0]][places[1]]
+    return dict(one) if one else None
 
 
 def most_runs(case: dict) -> int:
@@ -42,6 +56,12 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         knobs | {"target": 1.5, "table": [[None, None], small[0]]},
         knobs | {"target": 1.0, "table": [[None, None], [None, None]]},
     ]
+    # The only one that comes up stands anywhere among many; the widest door is the one; and so is the first.
+    us, limits = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95], [1, 2, 3, 4, 5, 6]
+    ran = [_ran(1.0 + i, i) for i in range(6)]
+    for at in (0, 1, 4):
+        table = [ran if i == at else [None] * 6 for i in range(6)]
+        cases += [{"utilizations": us, "limits": limits, "target": t, "table": table} for t in (0.5, 4.0, 6.0, 6.1)]
     return [*cases, *twice(_drawn, rng, "09.2")]
 
 
@@ -140,9 +160,9 @@ def _fewest(case: dict, answer: dict) -> str | None:
 
 
 def _runs(case: dict, answer: dict) -> str | None:
-    if answer["runs"] <= most_runs(case):
+    if len(answer["asked"]) <= most_runs(case):
         return None
-    return f"{answer['runs']} runs, and {most_runs(case)} are allowed"
+    return f"{len(answer['asked'])} runs, and {most_runs(case)} are allowed"
 
 
 CHOICE = Part(
@@ -188,4 +208,6 @@ CHOICE = Part(
             ),
         ),
     ),
+    kept_back=("table",),
+    tell=told,
 )

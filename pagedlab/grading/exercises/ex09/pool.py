@@ -36,6 +36,8 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         (100, 98, 0.5, 40, 2, 4, 2),  # the null block and one more
         (100, 98, 0.5, 40, 4, 4, 2),  # the null block only
         (100, 98, 0.5, 80, 4, 4, 2),  # the weights alone are too large
+        (1000, 990, 0.875, 200, 60, 40, 1),  # a share of more than two digits
+        (1000, 874, 0.875, 200, 60, 40, 1),
         (100, 40, 0.5, 80, 4, 4, 2),  # and then more than is free
         (100, 100, 1.0, 20, 6, 4, 3),
         (100, 100, 1.0, 20, 6, 4, 7),  # the whole card, and a rest of nothing

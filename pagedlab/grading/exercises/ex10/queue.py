@@ -48,7 +48,8 @@ def right(case: dict) -> dict:
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     # Always there, too: two requests hold a block without a hash; and many of everything.
     shared = {"num_blocks": 4, "queue": [1], "table": [2, 3, 4], "ref_cnt": [0, 0, 1, 2, 1], "hashed": [2], "hits": []}
-    return [shared | {"num_new": 0}, *twice(_drawn, rng, "10.3"), _case(random.Random("10.3 many"), 45)]
+    many_owners = shared | {"ref_cnt": [0, 0, 9, 4, 1], "num_new": 1}
+    return [shared | {"num_new": 0}, many_owners, *twice(_drawn, rng, "10.3"), _case(random.Random("10.3 many"), 45)]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

@@ -56,7 +56,17 @@ def run(rng: random.Random, num_requests: int, num_steps: int) -> tuple[list[dic
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
-    return [{"calls": calls} for calls in sorted(twice(_drawn, rng, "10.1"), key=len)]
+    drawn = sorted(twice(_drawn, rng, "10.1"), key=len)
+    return [{"calls": calls} for calls in (*drawn, _many_blocks())]
+
+
+def _many_blocks() -> list[dict]:
+    """One request finds 40 blocks and gets 40 more."""
+    told = [(0, "schedule", None, None), (1, "get_computed_blocks", "A", None)]
+    told += [(2, "get_cached_block", None, [block]) for block in range(50, 90)]
+    told += [(1, "allocate_slots", "A", None), (2, "touch", None, [*range(50, 90)])]
+    told += [(2, "get_new_blocks", None, [*range(1, 41)])]
+    return [dict(zip(("depth", "method", "request", "blocks"), call, strict=True)) for call in told]
 
 
 def _drawn(rng: random.Random) -> list[list[dict]]:
@@ -143,6 +153,11 @@ TABLES = Part(
             "a table's blocks stand in the order in which the request got them",
             _order,
             ("Found blocks hold the start of the prompt; new ones come behind them, step by step.",),
+        ),
+        Property(
+            "the record stays as it is",
+            lambda case, answer: _say(case, "the record is another one") if answer["changed"] else None,
+            ("A list in the record is the record's: += and extend would change it. Begin a table with a new list.",),
         ),
     ),
 )

@@ -87,8 +87,9 @@ def _call(case: dict) -> str:
 
 
 def _of(wrong: Any, why: Any) -> Any:
-    def broken(case: dict, answer: Any) -> str | None:
-        return f"{_call(case)} gave {show(answer)}{why(case, answer)}" if wrong(case, answer) else None
+    def broken(case: dict, answer: dict) -> str | None:
+        size = answer["size"]
+        return f"{_call(case)} gave {show(size)}{why(case, size)}" if wrong(case, size) else None
 
     return broken
 
@@ -139,6 +140,11 @@ BEST = Part(
             "of equally good sizes it is the largest",
             _of(lambda case, size: size != right(case), _larger),
             ("Shorter tables cost less to keep, to send and to read.",),
+        ),
+        Property(
+            "sizes and lengths stay as they are",
+            lambda case, answer: f"{_call(case)} changed one of its lists" if answer["changed"] else None,
+            ("They are the caller's. sorted(sizes) makes a list of its own; sizes.sort() changes the one you got.",),
         ),
     ),
 )

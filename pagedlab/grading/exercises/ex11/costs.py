@@ -30,7 +30,8 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         {"lengths": [8, 9, 1], "block_size": 4, "common": 0},
     ]
     large = {"lengths": [300, 1000], "block_size": 48, "common": 250}
-    return [*cases, *twice(_drawn, rng, "11.1"), large]
+    many = {"lengths": [17 + i for i in range(120)], "block_size": 16, "common": 17}
+    return [*cases, *twice(_drawn, rng, "11.1"), large, many]
 
 
 def _drawn(rng: random.Random) -> list[dict]:

@@ -46,6 +46,13 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         changed(good, slots={3: [["C", 0, 30], None]}),
         changed(good, slots={3: [None, None]}),
         changed(good, slots={3: [["C", 0, 29], ["C", 1, 31]]}),
+        # A table that is too short for what is computed: as far as it goes, all is well; and not.
+        changed(good, tables={"A": [2, 1]}),
+        changed(good, tables={"A": []}),
+        changed(good, tables={"A": [2, 1]}, slots={1: [["A", 2, 12], ["A", 3, 19]]}),
+        # Token 0 is a token.
+        changed(good, requests={"B": [[10, 11, 0], 3, "running"]}, slots={4: [["B", 2, 0], None]}),
+        changed(good, slots={3: [["C", 0, 0], ["C", 1, 31]]}, names={"3": ["h3", None, [0, 31]]}),
     ]
     for draw in (random.Random("12.2"), rng):
         for moment in honest_moments(draw, 10):

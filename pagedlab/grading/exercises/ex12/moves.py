@@ -6,7 +6,7 @@ import random
 from functools import lru_cache
 from typing import Any
 
-from pagedlab.grading.part import Part, Property
+from pagedlab.grading.part import OfErrors, Part, Property
 from pagedlab.grading.plain import is_ints, raised, show
 from pagedlab.grading.tasks.ex12 import probes
 from pagedlab.grading.tasks.ex12.probes import follow
@@ -36,7 +36,9 @@ def _case(trace: Any) -> dict:
 def _always() -> list[dict]:
     """Runs that are asked about in every check, and the same with one event changed so that another rule is broken."""
     runs = _runs(random.Random("12.3"))
-    return [*runs, *(_edited(runs[::2], edit) for edit in EDITS)]  # every second run is an honest one
+    honest = runs[::2]
+    beyond = [_edited(honest, edit) | {"beyond": True} for edit in BEYOND]
+    return [*runs, *(_edited(honest, edit) for edit in EDITS), *beyond]
 
 
 def _edited(runs: list[dict], edit: Any) -> dict:
@@ -64,6 +66,10 @@ def _writes(change: Any) -> Any:
     return edit
 
 
+def _table(state: MemoryState, event: dict) -> list[int]:
+    return state.tables[event["request_id"]]
+
+
 def _lookups(change: Any) -> Any:
     """An edit of a lookup that found two blocks or more."""
 
@@ -73,6 +79,18 @@ def _lookups(change: Any) -> Any:
         return [event | {"block_ids": change(state, list(event["block_ids"]))}]
 
     return edit
+
+
+def _one_more(state: MemoryState, event: dict) -> list[dict] | None:
+    """A lookup finds a block for each full one of a request's tokens, and then one more."""
+    if event["kind"] != "prefix_looked_up":
+        return None
+    tokens, size = state.requests[event["request_id"]].token_ids, state.block_size
+    block_of = {state.prefixes[name].token_ids: block for block, name in state.cached.items()}
+    full = [tuple(tokens[i : i + size]) for i in range(0, len(tokens) - size + 1, size)]
+    if not full or any(own not in block_of for own in full):
+        return None
+    return [event | {"block_ids": [block_of[own] for own in (*full, full[-1])]}]
 
 
 def _nameless(state: MemoryState) -> int:
@@ -120,6 +138,17 @@ EDITS = (
     _evicted(copy=False),
     _evicted(copy=True),
 )
+# Where there is nothing: behind the table, one block and more; a request that holds no blocks; behind the pool's end;
+# behind the block's end; behind a request's tokens.
+BEYOND = (
+    _writes(lambda state, event: {"position": state.block_size * len(_table(state, event)) + event["offset"]}),
+    _writes(lambda state, event: {"position": event["position"] + state.block_size * len(_table(state, event))}),
+    _writes(lambda state, event: {"request_id": "Z"}),
+    _writes(lambda state, event: {"block_id": state.num_blocks}),
+    _writes(lambda state, event: {"offset": event["offset"] + state.block_size}),
+    _lookups(lambda state, blocks: [*blocks[:-1], state.num_blocks]),
+    _one_more,
+)
 
 
 def _right(case: dict) -> list[int]:
@@ -135,9 +164,17 @@ def _known(num_blocks: int, era: str, events: str) -> list[int]:
 
 
 def _shape(case: dict, answer: dict) -> str | None:
-    if raised(answer["alarms"]) or not is_ints(answer["alarms"]):
-        return f"suspicious gave {show(answer['alarms'])}"
-    return None
+    if is_ints(answer["alarms"]) or _fails_beyond(case, answer):
+        return None
+    return f"suspicious gave {show(answer['alarms'])}"
+
+
+def _fails_beyond(case: dict, answer: dict) -> str | None:
+    """What an event that names what there is not was answered with, where that is an error."""
+    if not ("beyond" in case and raised(answer["alarms"])):
+        return None
+    i = len(case["events"]) - 1
+    return OfErrors(f"{_tell(case, i)} {_around(case, i)}: suspicious gave {show(answer['alarms'])}")
 
 
 def _tell(case: dict, i: int) -> str:
@@ -147,9 +184,13 @@ def _tell(case: dict, i: int) -> str:
     return f"event {i} of a run, {event['kind']} ({fields})"
 
 
+def _alarms(answer: dict) -> list[int]:
+    return [] if raised(answer["alarms"]) else answer["alarms"]
+
+
 def _false_alarm(case: dict, answer: dict) -> str | None:
     right = _right(case)
-    for i in answer["alarms"]:
+    for i in _alarms(answer):
         if i not in right:
             return f"{_tell(case, i)} {_around(case, i)}: no rule of this part is broken, and you raise an alarm"
     return None
@@ -157,7 +198,7 @@ def _false_alarm(case: dict, answer: dict) -> str | None:
 
 def _missed(kind: str) -> Any:
     def broken(case: dict, answer: dict) -> str | None:
-        for i in _right(case):
+        for i in () if raised(answer["alarms"]) else _right(case):
             if case["events"][i]["kind"] == kind and i not in answer["alarms"]:
                 return f"{_tell(case, i)} {_around(case, i)}: no alarm"
         return None
@@ -172,9 +213,12 @@ def _around(case: dict, i: int) -> str:
         state.apply(from_dict(data))
     event = case["events"][i]
     if event["kind"] == "slot_written":
+        table = state.tables.get(event["request_id"])
+        if not (event["block_id"] < state.num_blocks and event["offset"] < state.block_size):
+            return f"while the table was {table}, and there is no such slot"
         there = state.slots[event["block_id"]][event["offset"]]
         holds = f"{there.request_id}'s token {there.position}" if there else "nothing"
-        return f"while the table was {state.tables.get(event['request_id'])} and the slot held {holds}"
+        return f"while the table was {table} and the slot held {holds}"
     if event["kind"] == "prefix_looked_up":
         named = {b: list(state.prefixes[state.cached[b]].token_ids) for b in event["block_ids"] if b in state.cached}
         tokens = state.requests[event["request_id"]].token_ids
@@ -231,5 +275,14 @@ MOVES = Part(
                 "state.prefixes[name].parent says which name is before it. Does any have this one as its parent?",
             ),
         ),
+        Property(
+            "an event that names what there is not raises an alarm, and no error",
+            _fails_beyond,
+            (
+                "Such a position is behind the table's end, such a request holds no blocks, such a block has no slots.",
+                "Look whether there is such an entry before you read it; dict.get helps where there may be no key.",
+            ),
+        ),
     ),
+    kept_back=("beyond",),
 )

@@ -46,6 +46,9 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
     again = _one(drawn(fixed, block_size=None, max_num_seqs=1024), fixed, before=start)
     back = _one(start, fixed, before=drawn(fixed, block_size=None, max_num_seqs=1024))
     cases += [{"log": log, "length": length} for log in (again, back) for length in (640, 1000)]
+    few = _one(replace(start, weights=6.9, max_model_len=512), fixed)  # no thousand tokens
+    many = _one(replace(start, total=80.0, free=79.5, kib_a_token=12, block_size=128, max_num_seqs=1024), fixed)
+    cases += [{"log": log, "length": length} for log in (few, many) for length in (300, 512, 513, 1025)]
     return [*cases, *twice(_drawn, rng, "15.2")]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from pagedlab.grading.draws import twice
@@ -51,6 +52,9 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
         _one(drawn(fixed, block_size=None), fixed, before=drawn(fixed, block_size=64)),
         _one(drawn(fixed, block_size=64), fixed, before=drawn(fixed, block_size=None)),
     ]
+    roomy = {"total": 139.8, "free": 139.1, "weights": 61.2}
+    logs += [_one(replace(small, kib_a_token=128, weights=6.9, max_model_len=512), fixed)]  # no thousand tokens
+    logs += [_one(drawn(fixed, kib_a_token=12, block_size=size, **roomy), fixed) for size in (8, 128)]  # millions
     return [{"log": log} for log in (*logs, *twice(_drawn, rng, "15.1"))]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,13 +24,17 @@ def one_query(objects: dict[str, Any], case: dict) -> dict:
         return memory.key[block, :, 0], memory.value[block, :, 0]
 
     query, table = memory.query[0, 0].clone(), memory.tables[0] + spare
-    result = attempt(
-        lambda: numbers(objects["attend"](query, read_block, table, case["lengths"][0], case["scale"]))
-    )
+
+    def attend(query: torch.Tensor) -> Any:
+        return objects["attend"](query, read_block, table, case["lengths"][0], case["scale"])
+
+    result, first = _kept_result(lambda: attend(query))
+    blocks = attempt(lambda: read[:])
+    later = attempt(_after, lambda: attend(-query), first)
     before = build(case)
     pairs = ((query, before.query[0, 0]), (memory.key, before.key), (memory.value, before.value))
-    kept = table == before.tables[0] + spare and all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in pairs)
-    return {"result": result, "read": attempt(lambda: read), "kept": kept}
+    kept = table == before.tables[0] + spare and all(_equal(a, b) for a, b in pairs)
+    return {"result": result, "read": blocks, "kept": kept, "later": later}
 
 
 def batch(objects: dict[str, Any], case: dict) -> Any:
@@ -40,10 +45,37 @@ def batch(objects: dict[str, Any], case: dict) -> Any:
     lengths = torch.tensor(case["lengths"], dtype=torch.int32)
     layer, given = LayerKV(memory.key, memory.value), [memory.query, tables, lengths, starts, memory.key, memory.value]
     before = [tensor.clone() for tensor in given]
-    result = attempt(lambda: numbers(objects["my_attention"](memory.query, layer, tables, lengths, starts)))
+
+    def attention(query: torch.Tensor) -> Any:
+        return objects["my_attention"](query, layer, tables, lengths, starts)
+
+    result, first = _kept_result(lambda: attention(memory.query))
+    later = attempt(_after, lambda: attention(-memory.query), first)
     names = ("query", "block_tables", "seq_lens", "query_start_loc", "layer.key", "layer.value")
-    same = [torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(given, before, strict=True)]
-    return {"result": result, "changed": ", ".join(n for n, kept in zip(names, same, strict=True) if not kept)}
+    changed = [name for name, a, b in zip(names, given, before, strict=True) if not _equal(a, b)]
+    return {"result": result, "changed": ", ".join(changed), "later": later}
+
+
+def _kept_result(call: Callable[[], Any]) -> tuple[Any, Any]:
+    """What a call gave, as plain numbers, and the tensor itself (None where it raised)."""
+    kept: list[Any] = []
+
+    def called() -> list:
+        kept.append(call())
+        return numbers(kept[0])
+
+    return attempt(called), kept[0] if kept else None
+
+
+def _after(call: Callable[[], Any], first: Any) -> list:
+    """What is in the first result once another call has been made."""
+    call()
+    return numbers(first)
+
+
+def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """The same numbers, and NaN in the same places."""
+    return torch.equal(a.isnan(), b.isnan()) and torch.equal(a.nan_to_num(), b.nan_to_num())
 
 
 def kernels(objects: dict[str, Any], case: dict) -> dict:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from pagedlab.grading.plain import attempt
@@ -19,8 +20,8 @@ def queue(objects: dict[str, Any], case: dict) -> dict:
 
 
 def tables(objects: dict[str, Any], case: dict) -> dict:
-    calls = [dict(call) for call in case["calls"]]
-    return {"tables": attempt(objects["tables"], calls)}
+    calls = copy.deepcopy(case["calls"])
+    return {"tables": attempt(objects["tables"], calls), "changed": calls != case["calls"]}
 
 
 PROBES = {"10.1": tables, "10.2": values, "10.3": queue}

@@ -13,9 +13,10 @@ def costs(objects: dict[str, Any], case: dict) -> dict:
     return {"costs": attempt(objects["costs"], lengths, case["block_size"], case["common"])}
 
 
-def best(objects: dict[str, Any], case: dict) -> Any:
-    arguments = list(case["sizes"]), list(case["lengths"]), case["num_slots"], case["max_entries"]
-    return attempt(objects["best_block_size"], *arguments)
+def best(objects: dict[str, Any], case: dict) -> dict:
+    lists = list(case["sizes"]), list(case["lengths"])
+    size = attempt(objects["best_block_size"], *lists, case["num_slots"], case["max_entries"])
+    return {"size": size, "changed": lists != (case["sizes"], case["lengths"])}
 
 
 PROBES = {"11.1": costs, "11.2": best, "11.3": values}

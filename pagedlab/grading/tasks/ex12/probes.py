@@ -18,10 +18,10 @@ def as_state(data: dict) -> MemoryState:
     state.tables = {name: list(table) for name, table in data["tables"].items()}
     state.ref_cnt, state.free = list(data["ref_cnt"]), list(data["free"])
     for name, (tokens, computed, status) in data["requests"].items():
-        texts = [str(token) for token in tokens]
+        texts = ["·"] * len(tokens)  # which says nothing: two tokens may have one text
         request = RequestState(name, list(tokens), texts, len(tokens), 99, status, computed, root=name)
         state.requests[name] = request
-    state.slots = [[slot and Slot(slot[0], slot[1], slot[2], str(slot[2])) for slot in b] for b in data["slots"]]
+    state.slots = [[slot and Slot(slot[0], slot[1], slot[2], "·") for slot in b] for b in data["slots"]]
     for block, (block_hash, parent, tokens) in data["names"].items():
         state.cached[int(block)] = block_hash
         state.prefixes[block_hash] = CachedPrefix(parent, tuple(tokens))

@@ -44,8 +44,8 @@ def false_names(state):
 # part 12.3
 def suspicious(state, event):
     if event.kind == "slot_written":
-        place = (state.tables[event.request_id][event.position // state.block_size], event.position % state.block_size)
-        if place != (event.block_id, event.offset):
+        places = [(block, i) for block in state.tables.get(event.request_id, []) for i in range(state.block_size)]
+        if places[event.position : event.position + 1] != [(event.block_id, event.offset)]:
             return "elsewhere"
         if state.slots[event.block_id][event.offset]:
             return "written onto a token"
