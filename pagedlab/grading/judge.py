@@ -181,14 +181,14 @@ class _Run:
     @staticmethod
     def _answer(line: _Line, part: Part, case: Any, seconds: float) -> dict:
         """The answer to a case, once the process was told what it asks on the way."""
-        shown, asked, by = part.shown(case), [], time.monotonic() + seconds
+        shown, questions, by = part.shown(case), [], time.monotonic() + seconds
         when = f"for the case {_short(shown)}"
         answer = line.ask({"case": shown}, seconds, when)
         while part.tell and "asks" in answer:
-            asked.append(answer["asks"])
+            questions.append(answer["asks"])
             answer = line.ask({"told": part.tell(case, answer["asks"])}, seconds, when, by)
         if part.tell and isinstance(answer.get("answer"), dict):
-            answer["answer"]["asked"] = asked  # counted here, whatever the process says of it
+            answer["answer"]["asked"] = questions  # counted here, whatever the process says of it
         return answer
 
     def _not_defined(self, missing: Any, check: int, part: Part) -> str:

@@ -137,13 +137,13 @@ def ask_here(part: Part, objects: dict[str, Any], case: Any) -> Any:
     """The same where learner and check share a process."""
     if part.tell is None:
         return ask(part.probe, objects, part.shown(case))
-    asked: list[Any] = []
+    questions: list[Any] = []
 
     def tell(question: Any) -> Any:
-        asked.append(question)
+        questions.append(question)
         return part.tell(case, question)
 
-    return ask(part.probe, objects, part.shown(case), tell) | {"asked": asked}
+    return ask(part.probe, objects, part.shown(case), tell) | {"asked": questions}
 
 
 def examine(part: Part, cases: list[Any], answers: list[Any]) -> Verdict:

@@ -27,7 +27,7 @@ def found(case: dict, choice: list) -> dict | None:
     return case["table"][case["utilizations"].index(utilization)][case["limits"].index(limit)]
 
 
-def told(case: dict, question: Any) -> dict | None:
+def run_of(case: dict, question: Any) -> dict | None:
     """What the run gives that is asked about by its places in utilizations and limits; None where there is none."""
     places = question if type(question) is list and len(question) == 2 else [-1, -1]
     names = ("utilizations", "limits")
@@ -209,5 +209,5 @@ CHOICE = Part(
         ),
     ),
     kept_back=("table",),
-    tell=told,
+    tell=run_of,
 )

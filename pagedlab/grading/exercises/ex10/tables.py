@@ -62,11 +62,11 @@ def _cases(rng: random.Random, seed: int) -> list[dict]:
 
 def _many_blocks() -> list[dict]:
     """One request finds 40 blocks and gets 40 more."""
-    told = [(0, "schedule", None, None), (1, "get_computed_blocks", "A", None)]
-    told += [(2, "get_cached_block", None, [block]) for block in range(50, 90)]
-    told += [(1, "allocate_slots", "A", None), (2, "touch", None, [*range(50, 90)])]
-    told += [(2, "get_new_blocks", None, [*range(1, 41)])]
-    return [dict(zip(("depth", "method", "request", "blocks"), call, strict=True)) for call in told]
+    calls = [(0, "schedule", None, None), (1, "get_computed_blocks", "A", None)]
+    calls += [(2, "get_cached_block", None, [block]) for block in range(50, 90)]
+    calls += [(1, "allocate_slots", "A", None), (2, "touch", None, [*range(50, 90)])]
+    calls += [(2, "get_new_blocks", None, [*range(1, 41)])]
+    return [dict(zip(("depth", "method", "request", "blocks"), call, strict=True)) for call in calls]
 
 
 def _drawn(rng: random.Random) -> list[list[dict]]:
