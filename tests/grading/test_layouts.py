@@ -150,6 +150,59 @@ def upside_down(nb):
     nb.cells.reverse()
 
 
+def lines_above_the_parts_name(nb):
+    learner_cell(nb, "03.2").source = "# -*- coding: utf-8 -*-\n# Ada, 3 May\n\n" + learner_cell(nb, "03.2").source
+
+
+def part_spelled_otherwise_and_tabs(nb):
+    part = learner_cell(nb, "03.1")
+    part.source = part.source.replace("# part 03.1", "\n#Part  03.1: my table").replace("    ", "\t")
+
+
+def answer_in_a_file(nb):
+    i = at(nb, "part-03-2")
+    nb.cells.insert(i, code("%%writefile mine.py\n" + nb.cells[i].source.removeprefix("# part 03.2\n")))
+    nb.cells[i + 1].source = "# part 03.2\nimport sys\nsys.path.insert(0, '')\nfrom mine import slot_mapping"
+
+
+def two_parts_in_one_cell(nb):
+    last = nb.cells.pop(at(nb, "part-03-4"))
+    cell(nb, "part-03-3").source += f"\n\n{last.source}"
+
+
+def captured_and_wrapped(nb):
+    part = learner_cell(nb, "03.2")
+    part.source = f"%%capture seen\nfrom functools import wraps\n{part.source}\n\ndef loud(f):\n    @wraps(f)\n"
+    part.source += "    def g(*a, **k):\n        print(a)\n        return f(*a, **k)\n    return g\n\n"
+    part.source += "slot_mapping = loud(slot_mapping)"
+
+
+def a_data_class(nb):
+    learner_cell(nb, "03.1").source = """# part 03.1
+from __future__ import annotations
+from dataclasses import dataclass, field
+
+@dataclass(slots=True)
+class BlockTable:
+    block_size: int
+    block_ids: list[int] = field(default_factory=list)
+
+    def append(self, block_ids): self.block_ids += block_ids
+    def __len__(self): return len(self.block_ids)
+
+    def locate(self, position):
+        match divmod(position, self.block_size):
+            case (logical, offset) if 0 <= logical < len(self.block_ids):
+                return self.block_ids[logical], offset
+        raise IndexError(position)
+"""
+
+
+def asynchronous_answer(nb):
+    learner_cell(nb, "03.3").source = "# part 03.3\nasync def ask():\n    return [6, 4, 3], [4, 4, 2]\n\n"
+    learner_cell(nb, "03.3").source += "table_after_prefill, tokens_in_block = await ask()"
+
+
 LAYOUTS = [  # what lies in one row is done to one notebook, from left to right
     [helper_in_the_set_up_cell, text_between, answer_in_pieces, magics, metadata_lost],
     [import_in_the_cell_of_the_run, old_attempt_with_its_check_above, a_picture, own_test_that_fails],
@@ -160,6 +213,9 @@ LAYOUTS = [  # what lies in one row is done to one notebook, from left to right
     [metadata_lost_and_checks_in_the_learners_words],
     [ours_deleted],
     [upside_down],
+    [lines_above_the_parts_name, a_data_class, asynchronous_answer],
+    [part_spelled_otherwise_and_tabs, answer_in_a_file, two_parts_in_one_cell],
+    [captured_and_wrapped],
 ]
 
 
