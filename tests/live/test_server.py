@@ -11,6 +11,7 @@ import time
 import urllib.request
 
 import pytest
+from chapter import its_live_part
 
 from pagedlab.attach import attach
 from pagedlab.errors import PagedlabError
@@ -155,6 +156,31 @@ def test_a_reader_that_is_killed_or_asleep_stops_nobody(server, tmp_path):
         assert not thread.is_alive()
     assert server.ask("And one more")
     readers[1].kill()
+
+
+def test_chapter_15_follows_the_server_whose_address_it_is_given(server):
+    wait = """
+import asyncio, json
+for _ in range(200):
+    if lab.num_steps > 3:
+        break
+    await asyncio.sleep(0.1)
+print(json.dumps({"steps": lab.num_steps, "engine": lab.trace.header["engine"], "live": lab.trace.header["live"]}))
+"""
+    stop = threading.Event()
+
+    def keep_asking():
+        while not stop.is_set():
+            server.ask("What does a chapter show of this?", 8)
+
+    asking = threading.Thread(target=keep_asking)
+    asking.start()
+    try:
+        shown = its_live_part(server.events, wait)
+    finally:
+        stop.set()
+        asking.join()
+    assert shown["steps"] > 3 and shown["live"] and shown["engine"].startswith("vLLM 0.32.0")
 
 
 def test_the_command_prints_steps_and_keeps_the_trace(server, tmp_path):
