@@ -158,7 +158,6 @@ class Holder:
         except Exception as error:
             return {"failed": f"{type(error).__name__}: {error}"[:300]}
 
-
     def _tell(self) -> Callable[[Any], Any]:
         """What a case is asked with on the way. It ends with its case: who kept it would disturb the next one."""
         now = self.cases

@@ -23,6 +23,7 @@ _NOT_THEIRS = tuple(
     {f"{folder}/" for folder in (Path(__file__).parents[1], *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))}
 )
 OVERWRITTEN = "the very object that the call before gave, overwritten; make a new one in each call"
+FEW = 16
 _gave: dict[int, tuple[Any, Any, Any]] = {}  # by function: itself, and what it gave last, as an object and plain
 _places: dict[str, list[list[Any]]] = {}  # by file: first line, last line and name of each cell in it
 
@@ -114,7 +115,9 @@ def attempt(function: Any, *args: Any, **kwargs: Any) -> Any:
         given = function(*args, **kwargs)
         result = plain(given)
         if type(given) in (list, dict):
-            before, _gave[id(function)] = _gave.get(id(function)), (function, given, result)
+            before, _gave[id(function)] = _gave.pop(id(function), None), (function, given, result)
+            if len(_gave) > FEW:  # those of the checks' own making, which are called once
+                del _gave[next(iter(_gave))]
             if before and before[1] is given and not same(before[2], result):
                 raise NotPlain(OVERWRITTEN)
         return result
