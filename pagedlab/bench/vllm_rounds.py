@@ -77,6 +77,7 @@ class VLLM:
             self.close = stack.pop_all().close
 
     def run(self, prompts: list[list[int]], new: int) -> list[list[int]]:
+        """The ``new`` greedy tokens of each prompt. Raises PagedlabError where the process has ended."""
         return self._ask({"prompts": prompts, "new": new})["token_ids"]
 
     def _ask(self, what: dict[str, Any]) -> dict[str, Any]:

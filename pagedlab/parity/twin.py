@@ -6,7 +6,7 @@ from typing import Any
 
 from pagedlab.engine import LLM, SamplingParams
 from pagedlab.errors import PagedlabError
-from pagedlab.trace import MemoryState, TraceDriver
+from pagedlab.trace import TraceDriver, replay
 
 
 def twin(watched: TraceDriver, base: Any = "smollm2", *, ignore_eos: bool = False, **knobs: Any) -> LLM:
@@ -20,9 +20,7 @@ def twin(watched: TraceDriver, base: Any = "smollm2", *, ignore_eos: bool = Fals
     if not isinstance(watched, TraceDriver) or not str(watched.trace.header.get("engine")).startswith("vLLM "):
         raise PagedlabError(f"twin takes what pagedlab.watch.of(llm) returns, not a {type(watched).__name__}.")
     trace, config = watched.trace, watched.trace.header["config"]
-    state = MemoryState.of(config)
-    for event in trace.events:
-        state.apply(event)
+    state = replay(trace)
     waiting = [state.requests[name] for name in state.waiting]
     if watched.num_steps or state.running or state.cached or not waiting:
         raise PagedlabError(

@@ -25,7 +25,7 @@ def header(scheduler: Any) -> dict[str, Any]:
         "triton": None,
         "engine": f"vLLM {vllm.__version__}",
         "async_scheduling": bool(limits.async_scheduling),
-        "device": _device(config.device_config.device),
+        "device": _device(config.device_config),
         "compute_capability": None,
         "dtype": str(model.dtype).removeprefix("torch."),
         "model": PurePath(model.served_model_name or model.model).name,
@@ -51,8 +51,9 @@ def header(scheduler: Any) -> dict[str, Any]:
     }
 
 
-def _device(device: Any) -> str:
+def _device(config: Any) -> str:
     """The card's own name, where torch knows it."""
     import torch
 
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type.upper()
+    kind = str(config.device_type)  # ``device`` is None where the platform handles it
+    return torch.cuda.get_device_name(config.device) if kind == "cuda" else kind.upper()

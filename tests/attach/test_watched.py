@@ -1,11 +1,15 @@
 """What a watched server sends, read here: as it should be, with gaps, and as it cannot be."""
 
+from types import SimpleNamespace
+
 import pytest
+import torch
 
 from pagedlab.attach import WatchReader, attach, run, wire
 from pagedlab.errors import PagedlabError
 from pagedlab.trace import replay
 from pagedlab.trace.events import SCHEMA_VERSION
+from pagedlab.watch import header
 from pagedlab.watch.hooks import MANAGER, POOL, RUNNER, SCHEDULER
 from pagedlab.watch.publish import address_of
 from pagedlab.watch.wire import NOTES, STATE, encode
@@ -132,3 +136,9 @@ def test_a_name_that_no_file_can_have_is_refused(name):
 )
 def test_each_engine_of_a_server_has_an_address_of_its_own(address, own):
     assert address_of(address, 2) == own and address_of(address, 0) == address
+
+
+def test_a_device_that_its_platform_handles_has_a_name_too():
+    """vLLM's configuration holds no torch.device for such a one (config/device.py)."""
+    assert header._device(SimpleNamespace(device_type="tpu", device=None)) == "TPU"
+    assert header._device(SimpleNamespace(device_type="cpu", device=torch.device("cpu"))) == "CPU"

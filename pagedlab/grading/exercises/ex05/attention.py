@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
+from pagedlab.grading.plain import raised, same, show
 from pagedlab.grading.tasks.ex05.memory import Memory
 
 TOLERANCE = 1e-3  # of float32 sums of a few dozen terms, written in any order
@@ -32,3 +36,19 @@ def close(found: list[float], right: torch.Tensor) -> bool:
 
 def some(found: list[float]) -> str:
     return ", ".join(f"{x:.3f}" for x in found[:3]) + (", …" if len(found) > 3 else "")
+
+
+def own_result(words: Callable[[dict], str]) -> Callable[[dict, Any], str | None]:
+    """A property: what a call gave is as it was after the next call. ``words``: what a case is, in a sentence."""
+
+    def broken(case: dict, answer: Any) -> str | None:
+        if same(answer["later"], answer["result"]):
+            return None
+        if raised(answer["later"]):
+            return f"for {words(case)}, asked a second time with -query, it gave {show(answer['later'])}"
+        first, later = (some(numbers[1]) for numbers in (answer["result"], answer["later"]))
+        return (
+            f"for {words(case)} the result began with {first}; after a second call, with -query, it begins with {later}"
+        )
+
+    return broken

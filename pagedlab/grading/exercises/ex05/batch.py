@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from pagedlab.grading.draws import twice
-from pagedlab.grading.exercises.ex05.attention import close, expected, some
+from pagedlab.grading.exercises.ex05.attention import close, expected, own_result, some
 from pagedlab.grading.part import Part, Property
-from pagedlab.grading.plain import raised, same, show
+from pagedlab.grading.plain import raised, show
 from pagedlab.grading.tasks.ex05 import probes
 from pagedlab.grading.tasks.ex05.memory import build
 
@@ -72,15 +72,6 @@ def _shape(case: dict, answer: Any) -> str | None:
 
 def _kept(case: dict, answer: Any) -> str | None:
     return f"for {_words(case)} it changed {answer['changed']}" if answer["changed"] else None
-
-
-def _own(case: dict, answer: Any) -> str | None:
-    if same(answer["later"], answer["result"]):
-        return None
-    if raised(answer["later"]):
-        return f"for {_words(case)}, asked a second time with -query, it gave {show(answer['later'])}"
-    first, later = (some(numbers[1]) for numbers in (answer["result"], answer["later"]))
-    return f"for {_words(case)} the result began with {first}; after a second call, with -query, it begins with {later}"
 
 
 def _right(*kinds: str) -> Any:
@@ -159,7 +150,7 @@ BATCH = Part(
         ),
         Property(
             "each call returns a tensor of its own",
-            _own,
+            own_result(_words),
             ("Whoever has the first result still needs it when the second comes. Make a new tensor in each call.",),
         ),
     ),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pagedlab.grading.draws import twice
-from pagedlab.grading.exercises.ex05.attention import close, expected, some
+from pagedlab.grading.exercises.ex05.attention import close, expected, own_result, some
 from pagedlab.grading.part import Part, Property
 from pagedlab.grading.plain import raised, same, show
 from pagedlab.grading.tasks.ex05 import probes
@@ -79,15 +79,6 @@ def _read(wrong: Callable[[list[int], list[int]], bool]) -> Any:
         return f"for {_words(case)} it read the blocks {read}; expected {table}" if wrong(read, table) else None
 
     return broken
-
-
-def _own(case: dict, answer: Any) -> str | None:
-    if same(answer["later"], answer["result"]):
-        return None
-    if raised(answer["later"]):
-        return f"for {_words(case)}, asked a second time with -query, it gave {show(answer['later'])}"
-    first, later = (some(numbers[1]) for numbers in (answer["result"], answer["later"]))
-    return f"for {_words(case)} the result began with {first}; after a second call, with -query, it begins with {later}"
 
 
 def _right(kind: str) -> Any:
@@ -188,7 +179,7 @@ WALK = Part(
         Property("query and table stay as they were", _kept, ("Read from them only.",)),
         Property(
             "each call returns a tensor of its own",
-            _own,
+            own_result(_words),
             ("Whoever has the first result still needs it when the second comes. Make new tensors in each call.",),
         ),
     ),
