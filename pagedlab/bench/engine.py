@@ -1,9 +1,8 @@
 """Is the engine as fast as what people would use instead, and how far is it from what this machine could do?
 
 Our engine, the others and the bound (`bound.py`) take turns on the same weights, in fp32, on the CPU, with the same
-number of threads. The others are transformers' `generate` with a padded batch and its continuous batching
-(`generate_batch`, paged attention), in this process; or vLLM, eager and compiled, each in a process of its own. Every
-round has prompts of its own. What counts is the ratio of the medians.
+number of threads. The others are transformers or vLLM, each in two ways (`opponents.py`). Every round has prompts of
+its own. What counts is the ratio of the medians.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import contextlib
 import json as json_module
 import statistics
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +19,11 @@ import torch
 from pagedlab.bench.answers import other_tokens
 from pagedlab.bench.bound import BoundOf
 from pagedlab.bench.machine import check_writable, keep, machine, machine_line
+from pagedlab.bench.opponents import OPPONENTS, Side
 from pagedlab.bench.workloads import WORKLOADS, Workload, check_room
 from pagedlab.engine import LLM, SamplingParams
 from pagedlab.errors import PagedlabError
 
-Side = Callable[[list[list[int]], int], list[list[int]]]  # prompts, new tokens for each -> the new tokens of each
 SIDES = {
     "pagedlab": "pagedlab",
     "padded": "transformers, padded batch",
@@ -33,7 +31,6 @@ SIDES = {
     "eager": "vLLM, eager",
     "compiled": "vLLM, compiled",
 }
-OPPONENTS = ("transformers", "vllm")
 PAUSE = 0.3  # seconds before each turn: threads that wait for more work (OpenMP: for 0.2 s) would share its cores
 
 
@@ -47,24 +44,15 @@ def measure(
     check_room(cases, llm.executor.model_config.name, llm.max_model_len)
     sides: dict[str, Side] = {"pagedlab": _ours(llm)}
     result: dict[str, Any] = {
-        "benchmark": "engine --against vllm" if against == "vllm" else "engine",
+        "benchmark": f"engine --against {against}" if against else "engine",
         "model": llm.executor.model_config.name,
         "rounds": rounds,
         "machine": machine(),
     }
     with contextlib.ExitStack() as stack:
-        if against == "transformers":
-            from pagedlab.bench.others import Transformers
-
-            theirs = Transformers(llm.executor.model)
-            sides |= {"padded": theirs.padded, "continuous": theirs.continuous}
-            result["transformers"] = theirs.version
-        elif against == "vllm":
-            from pagedlab.bench import vllm_rounds
-
-            both = vllm_rounds.start(model, [WORKLOADS[name] for name in cases], llm.executor.model_config, stack)
-            sides |= {kind: vllm.run for kind, vllm in both.items()}
-            result["vllm"] = {kind: vllm.about for kind, vllm in both.items()}
+        if against:
+            theirs, about = OPPONENTS[against](model, llm, [WORKLOADS[name] for name in cases], stack)
+            sides, result = sides | theirs, result | about
         result["cases"] = {name: _case(llm, sides, WORKLOADS[name], rounds) for name in cases}
     return result
 
@@ -76,10 +64,6 @@ def _check(cases: str, rounds: int, against: str | None) -> None:
         raise PagedlabError(f"rounds is {rounds}; it must be at least 1.")
     if against not in (None, *OPPONENTS):
         raise PagedlabError(f"against is {against!r}; allowed are {' and '.join(OPPONENTS)}, or leave it out.")
-    if against == "vllm":
-        from pagedlab.bench.vllm_rounds import vllm_python
-
-        vllm_python()
 
 
 def _ours(llm: LLM) -> Side:

@@ -31,6 +31,9 @@ def load(folder: Path = MEASURED) -> dict[str, dict[str, Any]]:
     return found
 
 
+TRANSFORMERS = "engine --against transformers"
+
+
 def table(found: dict[str, dict[str, Any]]) -> str:
     """Markdown. What was not measured is named under it. Raises PagedlabError where nothing was."""
     if not set(found) & set(ROWS):
@@ -43,7 +46,7 @@ def table(found: dict[str, dict[str, Any]]) -> str:
     lines = [f"| {' | '.join(row)} |" for row in rows]
     lines.insert(1, "|---|---|---|")
     machine = next(of["machine"] for of in found.values() if "machine" in of)
-    versions = f"; transformers {found['engine']['transformers']}" if "engine" in found else ""
+    versions = f"; transformers {found[TRANSFORMERS]['transformers']}" if TRANSFORMERS in found else ""
     lines[:0] = [f"The real model in fp32 on a CPU ({machine_line(machine)}{versions}):", ""]
     missing = ", ".join(name for name in ROWS if name not in found)
     return "\n".join([*lines, "", f"Not measured yet: {missing}."] if missing else lines)
@@ -106,7 +109,7 @@ def _scaling(result: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 
 ROWS = {
-    "engine": _engine, "engine --against vllm": _vllm, "paging": _paging, "startup": _startup, "memory": _memory,
+    TRANSFORMERS: _engine, "engine --against vllm": _vllm, "paging": _paging, "startup": _startup, "memory": _memory,
     "scaling": _scaling,
 }  # fmt: skip
 

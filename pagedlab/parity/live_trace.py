@@ -20,7 +20,7 @@ from pagedlab.errors import PagedlabError
 from pagedlab.executor import make_executor
 from pagedlab.kv.block import block_ids
 from pagedlab.parity.near_ties import FollowingExecutor
-from pagedlab.parity.report import Difference, first_difference, need, need_tokens
+from pagedlab.parity.report import POOL_AND_LIMITS, Difference, first_difference, need, need_tokens
 from pagedlab.terminal import Progress
 
 MODEL = "smollm2"
@@ -67,20 +67,7 @@ def first_different_row(lines: Iterable[dict[str, Any]], ours: Iterable[dict[str
 
 def check_header(header: dict[str, Any], where: str) -> None:
     """Raises PagedlabError for a run that cannot be repeated here: an asynchronous one, or a broken header."""
-    need(
-        header,
-        where,
-        num_blocks=int,
-        block_size=int,
-        enable_caching=bool,
-        max_num_seqs=int,
-        max_num_batched_tokens=int,
-        max_model_len=int,
-        async_scheduling=bool,
-        dtype=str,
-        stop_token_ids=list,
-        requests=list,
-    )
+    need(header, where, **POOL_AND_LIMITS, async_scheduling=bool, dtype=str, stop_token_ids=list, requests=list)
     if header["async_scheduling"]:
         raise PagedlabError(
             f"{where}: this is a recording of vLLM's asynchronous scheduling, which plans a step before it has the "

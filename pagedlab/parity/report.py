@@ -73,6 +73,11 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
+POOL_AND_LIMITS = dict(
+    num_blocks=int, block_size=int, enable_caching=bool, max_num_seqs=int, max_num_batched_tokens=int, max_model_len=int
+)  # what the header of every recorded run of a scheduler has
+
+
 def need(data: dict[str, Any], where: str, **types: type) -> None:
     """Raise PagedlabError unless ``data`` has each named field with a value of that type (an int must be 0 or
     more; object: any value)."""

@@ -17,7 +17,7 @@ from pagedlab.engine.scheduler import Scheduler
 from pagedlab.errors import PagedlabError
 from pagedlab.kv import BlockPool, KVCacheManager
 from pagedlab.kv.block import block_ids
-from pagedlab.parity.report import Difference, first_difference, need, need_tokens
+from pagedlab.parity.report import POOL_AND_LIMITS, Difference, first_difference, need, need_tokens
 
 FIELDS = ("step", "scheduled", "new", "resumed", "preempted", "tables", "free", "finished", "running", "waiting")
 
@@ -45,18 +45,7 @@ class SchedulerReplay:
         self, header: dict[str, Any], where: str, next_token: Callable[[str, int], int] | None = None
     ) -> None:
         """``next_token``: in place of the header's formula."""
-        need(
-            header,
-            where,
-            num_blocks=int,
-            block_size=int,
-            enable_caching=bool,
-            max_num_seqs=int,
-            max_num_batched_tokens=int,
-            max_model_len=int,
-            next_token=str,
-            requests=list,
-        )
+        need(header, where, **POOL_AND_LIMITS, next_token=str, requests=list)
         self.header = header
         self.next_token = next_token or formula(header["next_token"], where)
         self._where, self._names = where, set[str]()

@@ -1,6 +1,7 @@
 """What a page without a kernel keeps of the widgets of a notebook: in the kernel that ran it, before it ends.
 
-``tools/build_site.py`` runs :func:`watch` before a notebook's first cell and :func:`publish` after its last.
+Who wants a page of a notebook runs the cell ``WATCH`` before its first cell and ``PUBLISH``, with a folder, after its
+last: ``tools/build_site.py``, and the tests, whose one run of a chapter serves for its page, too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 from pagedlab.viz.kit.export import place
 from pagedlab.viz.kit.widget import Lab
 
+WATCH = "from pagedlab.viz import published\npublished.watch()"
+PUBLISH = "published.publish({!r})"
 RUN_ON = 40  # steps that a live run is taken further than the notebook took it, to have something to step through
 
 _shown: dict[str, tuple[Any, list[tuple[Lab, int]]]] = {}  # model id -> widget, and where its labs stood

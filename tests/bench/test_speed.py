@@ -270,7 +270,8 @@ class TestTable:
             assert "/" not in text.replace("/s", ""), path.name
 
     def test_missing_figures_are_named(self, tmp_path):
-        with pytest.raises(PagedlabError, match="engine, engine --against vllm, memory, paging, scaling, startup"):
+        names = "engine --against transformers, engine --against vllm, memory, paging, scaling, startup"
+        with pytest.raises(PagedlabError, match=names):
             table.table(table.load(tmp_path))
         found = table.load()
         del found["paging"]
