@@ -14,6 +14,13 @@ NO_CHROMIUM = "no Chromium on this machine; install it (Debian, Ubuntu: apt-get 
 NO_INSTALL_BRINGS_IT = ("this system", "this machine")
 
 
+def pytest_configure(config):
+    if config.pluginmanager.hasplugin("nbval"):  # vLLM's environment does without
+        import chapter_runs
+
+        config.pluginmanager.register(chapter_runs)
+
+
 def in_ci() -> bool:
     return os.environ.get("CI", "").lower() == "true"
 

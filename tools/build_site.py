@@ -18,11 +18,15 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from plotly.io import to_html
+from plotly.offline import get_plotlyjs
 from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).parent))
 import site_pages as pages  # noqa: E402
 from routes import ROOT, chapters, question  # noqa: E402
+
+from pagedlab.viz import published  # noqa: E402
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 CHART = "application/vnd.plotly.v1+json"
@@ -41,14 +45,17 @@ def build(folder: Path, numbers: list[int], jobs: int) -> None:
         raise RuntimeError(f"{folder} cannot be written: {error.strerror}. Name another folder with --to.") from None
     with ProcessPoolExecutor(jobs) as pool:
         ran = list(tqdm(pool.map(run, [there[n] for n in numbers]), total=len(numbers), unit="chapter"))
-    has_chart = False
-    for path, notebook in zip((there[n] for n in numbers), ran, strict=True):
-        has_chart |= plotly_to_html(notebook)
-        (folder / f"{path.stem}.html").write_text(pages.chapter(path, notebook, numbers), encoding="utf-8")
-    if has_chart:
-        from plotly.offline import get_plotlyjs
+    write_around(folder, numbers)
+    for number, notebook in zip(numbers, ran, strict=True):
+        write_chapter(folder, there[number], notebook, numbers)
+    lost = [f"{page.name}: {link}" for page in sorted(folder.glob("*.html")) for link in dead_links(page)]
+    if lost and len(numbers) == len(there):
+        raise RuntimeError("The site has links that lead nowhere:\n" + "\n".join(lost))
 
-        (folder / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")
+
+def write_around(folder: Path, numbers: list[int]) -> None:
+    """Write what the pages of the chapters ``numbers`` need: contents, documents, styles, scripts, exercises."""
+    (folder / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")
     for name in pages.DOCS:
         (folder / f"{name}.html").write_text(pages.document(ROOT / "docs" / f"{name}.md"), encoding="utf-8")
     for picture in (ROOT / "docs").glob("*.svg"):
@@ -56,19 +63,19 @@ def build(folder: Path, numbers: list[int], jobs: int) -> None:
     (folder / "index.html").write_text(pages.index(numbers), encoding="utf-8")
     (folder / "site.css").write_text(pages.styles(), encoding="utf-8")
     shutil.copytree(ROOT / "exercises", folder / "exercises", dirs_exist_ok=True, ignore=HIDDEN)
-    lost = [f"{page.name}: {link}" for page in sorted(folder.glob("*.html")) for link in dead_links(page)]
-    if lost and len(numbers) == len(there):
-        raise RuntimeError("The site has links that lead nowhere:\n" + "\n".join(lost))
+
+
+def write_chapter(folder: Path, path: Path, notebook: nbformat.NotebookNode, numbers: list[int]) -> None:
+    """Write the page of the chapter at ``path``, of which ``notebook`` is a run: see :func:`of_a_page`."""
+    (folder / f"{path.stem}.html").write_text(pages.chapter(path, notebook, numbers), encoding="utf-8")
 
 
 def run(path: Path) -> nbformat.NotebookNode:
-    """The chapter, run in its own folder, with HTML in the place of its widgets."""
+    """The chapter, run in its own folder, as a page shows it."""
     notebook = nbformat.read(path, as_version=4)
-    notebook.cells = [cell for cell in notebook.cells if "colab" not in cell.metadata.get("tags", [])]
     with tempfile.TemporaryDirectory() as folder:
-        first = nbformat.v4.new_code_cell("from pagedlab.viz import published\npublished.watch()")
-        last = nbformat.v4.new_code_cell(f"published.publish({folder!r})")
-        notebook.cells = [first, *notebook.cells, last]
+        around = [nbformat.v4.new_code_cell(source) for source in (published.WATCH, published.PUBLISH.format(folder))]
+        notebook.cells = [around[0], *notebook.cells, around[1]]
         try:
             NotebookClient(
                 notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
@@ -76,36 +83,32 @@ def run(path: Path) -> nbformat.NotebookNode:
         except CellExecutionError as error:
             raise RuntimeError(f"{path.name} does not run, so there is no page of it: {error}") from None
         notebook.cells = notebook.cells[1:-1]
-        for cell in notebook.cells:
-            for output in cell.get("outputs", []):
-                data = output.get("data", {})
-                if VIEW in data:
-                    page = Path(folder) / f"{data[VIEW]['model_id']}.html"
-                    output["data"] = {"text/html": page.read_text(encoding="utf-8")}
+        return of_a_page(notebook, Path(folder))
+
+
+def of_a_page(notebook: nbformat.NotebookNode, widgets: Path) -> nbformat.NotebookNode:
+    """A notebook that has run, with HTML in the place of its widgets (from the folder ``widgets``) and charts, without
+    what is not for a page."""
+    notebook.cells = [cell for cell in notebook.cells if "colab" not in cell.metadata.get("tags", [])]
     for cell in notebook.cells:
         if cell.cell_type == "code":  # progress bars
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
-        for output in cell.get("outputs", []):  # shown source brings colours of its own, for a white page
-            if "text/html" in output.get("data", {}):
-                output.data["text/html"] = OWN_COLORS.sub("", output.data["text/html"])
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if VIEW in data:
+                page = widgets / f"{data[VIEW]['model_id']}.html"
+                output["data"] = {"text/html": page.read_text(encoding="utf-8")}
+            elif CHART in data:
+                output["data"] = {"text/html": of_a_chart(data[CHART])}
+            elif "text/html" in data:  # shown source brings colours of its own, for a white page
+                data["text/html"] = OWN_COLORS.sub("", data["text/html"])
     return notebook
 
 
-def plotly_to_html(notebook: nbformat.NotebookNode) -> bool:
-    """Give each chart to plotly's script on the page. False where there is none."""
-    import plotly.io
-
-    found = False
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            chart = output.get("data", {}).pop(CHART, None)
-            if chart is not None:
-                title = for_a_phone(chart["layout"])
-                found, config = True, chart.pop("config", {})
-                output.data["text/html"] = title + plotly.io.to_html(
-                    chart, config=config, include_plotlyjs=False, full_html=False, validate=False
-                )
-    return found
+def of_a_chart(chart: dict) -> str:
+    """A chart of plotly as HTML, drawn by plotly's script on the page."""
+    title, config = for_a_phone(chart["layout"]), chart.pop("config", {})
+    return title + to_html(chart, config=config, include_plotlyjs=False, full_html=False, validate=False)
 
 
 def for_a_phone(layout: dict) -> str:

@@ -1,4 +1,4 @@
-"""The static site: it is built from runs of all chapters, and its pages work without a kernel or a network."""
+"""The static site: its pages are built from runs of all chapters, and work without a kernel or a network."""
 
 from __future__ import annotations
 
@@ -8,22 +8,33 @@ import sys
 from itertools import cycle
 from pathlib import Path
 
+import build_site
+import chapter_runs
 import pytest
 from saved_labs import check_readable
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-CHAPTERS = [path.stem for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+ROOT, NOTEBOOKS = chapter_runs.ROOT, chapter_runs.NOTEBOOKS
+CHAPTERS = [path.stem for path in sorted(NOTEBOOKS.glob("*.ipynb"))]
+NUMBERS = [int(chapter[:2]) for chapter in CHAPTERS]
+PAGES = {f"{chapter}.html" for chapter in CHAPTERS}
 pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def site(tmp_path_factory):
+    """The site's folder; a chapter's page comes into it by ``written``."""
     folder = tmp_path_factory.mktemp("site")
-    built = subprocess.run(
-        [sys.executable, "tools/build_site.py", "--to", folder], cwd=ROOT, capture_output=True, text=True, timeout=1500
-    )
-    assert built.returncode == 0, built.stderr[-3000:]
+    build_site.write_around(folder, NUMBERS)
     return folder
+
+
+@pytest.fixture
+def written(chapter, site):
+    """The page of ``chapter``."""
+    path = site / f"{chapter}.html"
+    if not path.exists():
+        build_site.write_chapter(site, NOTEBOOKS / f"{chapter}.ipynb", chapter_runs.of(chapter), NUMBERS)
+    return path
 
 
 @pytest.fixture
@@ -40,8 +51,8 @@ def page(browser):
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_chapters_page_has_labs_that_step_and_no_error(chapter, site, page, artifacts):
-    page.goto((site / f"{chapter}.html").as_uri())
+def test_a_chapters_page_has_labs_that_step_and_no_error(chapter, written, page, artifacts):
+    page.goto(written.as_uri())
     labs = page.locator("div.pagedlab")
     assert labs.count() >= 1
     assert page.locator(".still > svg").count() == 0, "a lab did not come to life"
@@ -70,14 +81,15 @@ def test_the_other_pages_open_and_their_links_lead_somewhere(name, site, page, a
     links = page.eval_on_selector_all("a", "links => links.map(a => a.getAttribute('href'))")
     assert links
     for link in links:
-        assert link.startswith(("http", "#")) or (site / link.partition("#")[0]).exists(), link
+        file = link.partition("#")[0]
+        assert link.startswith(("http", "#")) or file in PAGES or (site / file).exists(), link
 
 
 @pytest.mark.parametrize("chapter, theme", list(zip(CHAPTERS, cycle(["light", "dark"]))))  # sizes do not depend on it
-def test_on_a_phone_a_chapter_can_be_read_and_its_labs_reached(chapter, theme, site, browser, artifacts):
+def test_on_a_phone_a_chapter_can_be_read_and_its_labs_reached(chapter, theme, written, browser, artifacts):
     context = browser.new_context(offline=True, viewport={"width": 390, "height": 844}, color_scheme=theme)
     page = context.new_page()
-    page.goto((site / f"{chapter}.html").as_uri())
+    page.goto(written.as_uri())
     page.locator(".pagedlab").last.wait_for()
     page.wait_for_timeout(500)  # charts have been drawn
     check_readable(page, least_texts=100)
@@ -98,7 +110,22 @@ def test_on_a_phone_the_pages_do_not_scroll_sideways_and_a_picture_can_be_read(n
     context.close()
 
 
-def test_nothing_on_the_site_names_the_machine_that_built_it(site):
-    for path in site.glob("*.html"):
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_page_names_nothing_of_the_machine_and_its_links_lead_somewhere(chapter, written, site):
+    text = written.read_text(encoding="utf-8")
+    assert str(ROOT) not in text and json.dumps(str(Path.home())) not in text
+    assert not set(build_site.dead_links(written)) - PAGES
+
+
+def test_the_pages_around_the_chapters_name_nothing_of_the_machine(site):
+    for path in set(site.glob("*.html")) - {site / name for name in PAGES}:
         text = path.read_text(encoding="utf-8")
         assert str(ROOT) not in text and json.dumps(str(Path.home())) not in text, path.name
+
+
+def test_the_command_writes_the_chapters_that_are_asked_for(tmp_path):
+    command = [sys.executable, "tools/build_site.py", "--to", tmp_path / "site", "--jobs", "2", "2", "10"]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert built.returncode == 0, built.stderr[-3000:]
+    made = {path.name for path in (tmp_path / "site").glob("*.html")}
+    assert made & PAGES == {name for name in PAGES if name.startswith(("02", "10"))} and "index.html" in made
