@@ -6,8 +6,8 @@ owner. That is ``fork()`` as in Linux, where a child process gets its parent's p
 
 Reading a shared block is safe. Writing is not: the next token of each sequence is another one, and both would go to the
 same slot of the same block, the last one, where it is not full. So the writer looks first. Where somebody else holds
-the block too, it takes a new block, has the old one's bytes copied there (**copy**), and from then on its table names
-the new one (**retarget**); then it writes. The others see nothing of it. The last one that is left with the old block
+the block too, it takes a new block, which its table names from then on (**retarget**), and has the old one's bytes
+copied there (**copy**); then it writes. The others see nothing of it. The last one that is left with the old block
 finds ``ref_cnt`` 1 and writes in place: of n sequences that share a tail, n - 1 copy.
 
 A full block is never written again, and so never copied: each fork leads to the copy of one block at most.
