@@ -23,7 +23,7 @@ from pagedlab.engine.sampling import answer_seed, request_seed
 from pagedlab.engine.scheduler import SchedulerOutput, StepUnderWay
 from pagedlab.engine.sequence_group import SequenceGroup
 from pagedlab.errors import PagedlabError
-from pagedlab.executor import Executor, ScheduledRequest, make_executor
+from pagedlab.executor import Executor, ScheduledRequest, find_executor
 from pagedlab.kv.block_table import BlockTable
 from pagedlab.trace import events as ev
 from pagedlab.trace.recorder import Recorder, Trace
@@ -78,7 +78,7 @@ class LLM:
                 raise PagedlabError(f"{name} is {part!r}; give a class (itself, not one of its objects) or a function.")
         self.parts = self.era.PARTS | {name: part for name, part in given.items() if part is not None}
 
-        self.executor = _executor(executor, model, device, dtype, k.seed)
+        self.executor = find_executor(executor, model, device=device, dtype=dtype, seed=k.seed)
         if attention is not None:
             if not hasattr(self.executor, "attention"):
                 raise PagedlabError(f"{type(self.executor).__name__} has no attention that could be replaced.")
@@ -213,6 +213,8 @@ class LLM:
         Every prompt is checked before the first one is queued. On an error or Ctrl-C those unfinished are aborted, so
         that the engine stays usable.
         """
+        from tqdm.auto import tqdm
+
         prompts = several(prompts)
         if not isinstance(sampling_params, (list, tuple)):
             sampling_params = [sampling_params] * len(prompts)
@@ -226,7 +228,7 @@ class LLM:
         done: dict[str, RequestOutput] = {}
         ids: list[str] = []
         try:
-            with _progress(len(prompts), use_tqdm) as progress:
+            with tqdm(total=len(prompts), unit="request", desc="generate", disable=not use_tqdm) as progress:
                 for prompt, p in zip(prompts, params, strict=True):
                     ids.append(self.add_request(prompt, p))
                 idle = 0
@@ -434,35 +436,12 @@ class LLM:
         refused."""
         if not isinstance(params, (SamplingParams, BeamSearchParams)):
             raise PagedlabError(f"sampling_params is {params!r}; it must be SamplingParams(...).")
-        vocab_size = self.executor.model_config.vocab_size
-        unknown = [i for i in getattr(params, "stop_token_ids", ()) if i >= vocab_size]
-        if unknown:
-            raise PagedlabError(
-                f"stop_token_ids has {unknown[0]}, which is not in the vocabulary; allowed are 0 to {vocab_size - 1}."
-            )
+        reason = refusals.unknown_stop_token(params, self.executor.model_config.vocab_size)
+        if reason:
+            raise PagedlabError(reason)
         reason = refusals.prompt_too_long(len(token_ids), self.max_model_len)
         reason = reason or self.era.why_never(self, len(token_ids), params)
         if reason:
             if request_id is not None:
                 self.events.refused(request_id, reason, params.max_tokens, self.add_request)
             raise PagedlabError(reason)
-
-
-def _executor(executor: Executor | None, model: str | LLM | None, device: Any, dtype: Any, seed: int) -> Executor:
-    if executor is not None:
-        if not (model is device is dtype is None):
-            raise PagedlabError("An executor has its model, device and dtype; give it alone.")
-        lacking = [name for name in ("tokenizer", "plan", "submit", "collect") if not hasattr(executor, name)]
-        if lacking or isinstance(executor, type):
-            what = f"{executor!r} has no {lacking[0]}" if lacking else f"{executor!r} is a class"
-            raise PagedlabError(f"{what}; give an object that does what pagedlab.executor.Executor says.")
-        return executor
-    if isinstance(model, LLM):
-        return model.executor.share()
-    return make_executor(model, device=device, dtype=dtype, seed=seed)
-
-
-def _progress(total: int, show: bool) -> Any:
-    from tqdm.auto import tqdm
-
-    return tqdm(total=total, unit="request", desc="generate", disable=not show)

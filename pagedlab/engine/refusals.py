@@ -27,6 +27,13 @@ def prompt_too_long(num_tokens: int, max_model_len: int) -> str | None:
     return None
 
 
+def unknown_stop_token(params: SamplingParams | BeamSearchParams, vocab_size: int) -> str | None:
+    unknown = [token for token in getattr(params, "stop_token_ids", ()) if token >= vocab_size]
+    if unknown:
+        return f"stop_token_ids has {unknown[0]}, which is not in the vocabulary; allowed are 0 to {vocab_size - 1}."
+    return None
+
+
 def longest(num_tokens: int, params: SamplingParams | BeamSearchParams, max_model_len: int) -> int:
     """How many tokens a sequence may come to have in memory: the one sampled last is never written."""
     return min(num_tokens + params.max_tokens, max_model_len) - 1

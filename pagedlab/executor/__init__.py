@@ -20,12 +20,30 @@ __all__ = [
     "SamplerOutput",
     "SamplingMetadata",
     "ScheduledRequest",
+    "find_executor",
     "make_executor",
 ]
 
 TORCH = "pagedlab.executor.torch_executor:TorchExecutor"
 # Kind of device -> class, called with (model, device=, dtype=, seed=). Loaded when it is asked for.
 EXECUTORS = {"cpu": TORCH, "cuda": TORCH, "mps": TORCH, "counting": "pagedlab.executor.counting:CountingExecutor"}
+
+
+def find_executor(given: Any, model: Any, *, device: Any, dtype: Any, seed: int) -> Executor:
+    """For an engine: the executor that was ``given`` to it, one that shares the weights of the engine ``model``, or a
+    new one. Raises PagedlabError for what is no executor, for one that comes with a model, device or dtype, and as
+    :func:`make_executor` does."""
+    if given is None and hasattr(model, "executor"):
+        return model.executor.share()
+    if given is None:
+        return make_executor(model, device=device, dtype=dtype, seed=seed)
+    if not (model is device is dtype is None):
+        raise PagedlabError("An executor has its model, device and dtype; give it alone.")
+    lacking = [name for name in ("tokenizer", "plan", "submit", "collect") if not hasattr(given, name)]
+    if lacking or isinstance(given, type):
+        what = f"{given!r} has no {lacking[0]}" if lacking else f"{given!r} is a class"
+        raise PagedlabError(f"{what}; give an object that does what pagedlab.executor.Executor says.")
+    return given
 
 
 def make_executor(model: str | None = None, *, device: Any = None, dtype: Any = None, seed: int = 0) -> Executor:
