@@ -27,6 +27,11 @@ def notes(f: Findings, d: Derived, card: Card) -> list[str]:
     return found
 
 
+def said(*sentences: str) -> str:
+    """The sentences one after the other; "" is none."""
+    return " ".join(filter(None, sentences))
+
+
 def version(f: Findings) -> tuple[int, int] | None:
     """(0, 32) of "0.32.0"; None where the log does not say."""
     numbers = re.match(r"(\d+)\.(\d+)", f.vllm_version or "")
@@ -63,14 +68,14 @@ def _refusals(f: Findings, d: Derived) -> list[str]:
             f"The pool was set by hand: num_gpu_blocks_override={f.num_blocks} where {f.profiled_blocks} blocks fit. "
             "vLLM's advice to raise gpu_memory_utilization would not help: the override decides.")
     if (whole := asks_for_whole_model(f)) is not False:
-        detail, stages = f.failure.detail, f.pipeline_parallel
-        share = (f" With {stages} equal stages each needs about {detail['needed_gib'] / stages:.2f} GiB."
-                 if stages and stages > 1 else "")  # fmt: skip
-        when = "In this version" if whole else "If this is v0.14 or v0.15, which the log does not say,"
-        found.append(
-            f"{when} a refusal under pipeline parallelism compares the whole model's need "
-            f"({detail['needed_gib']} GiB, all layers) with one stage's memory ({detail['available_gib']} GiB), though "
-            f"a stage holds only its own layers.{share} The estimated length is too short for the same reason.")
+        needed, stages = f.failure.detail["needed_gib"], f.pipeline_parallel
+        found.append(said(
+            "In this version a refusal under pipeline parallelism can be wrong." if whole else
+            "If this is v0.14 or v0.15, which the log does not say, a refusal under pipeline parallelism can be wrong.",
+            f"It compares the whole model's need ({needed} GiB, all layers) with one stage's memory "
+            f"({f.failure.detail['available_gib']} GiB), though a stage holds only its own layers.",
+            f"With {stages} equal stages each needs about {needed / stages:.2f} GiB." if (stages or 1) > 1 else "",
+            "The estimated length is too short for the same reason."))  # fmt: skip
     if f.failure.kind == NO_KV_MEMORY and f.kv_cache_gib is not None and f.kv_cache_gib < 0:
         found.append(f"The negative pool ({f.kv_cache_gib} GiB) is what weights and activations need beyond the "
                      "budget.")  # fmt: skip
@@ -107,18 +112,18 @@ def _pool(f: Findings, d: Derived) -> list[str]:
 
 
 def _graphs(f: Findings) -> list[str]:
-    found = []
+    found, estimate = [], f.cudagraph_estimate_gib
     if f.graphs_in_activation and f.activation_gib is not None:
-        found.append(
-            "The figure for activations has an estimate of the CUDA graphs in it (since about 0.21): "
-            + (f"{f.cudagraph_estimate_gib} GiB of {f.activation_gib}." if f.cudagraph_estimate_gib is not None
-               else "how much is not in this log."))  # fmt: skip
+        found.append(said(
+            "The figure for activations has an estimate of the CUDA graphs in it (since about 0.21).",
+            f"It is {estimate} GiB of {f.activation_gib}." if estimate is not None else
+            "Its size is not in this log."))  # fmt: skip
     if f.graphs_in_activation and f.suggested_kv_bytes:
-        larger = (f" Without that it would be {f.suggested_kv_bytes / 2**30 + f.cudagraph_estimate_gib:.2f} GiB."
-                  if f.cudagraph_estimate_gib is not None else "")  # fmt: skip
-        found.append(
-            f"The suggested --kv-cache-memory={f.suggested_kv_bytes} ({f.suggested_kv_bytes / 2**30:.2f} GiB) counts "
-            f"CUDA graphs twice, once as estimated and once as captured, and keeps 0.15 GiB in hand.{larger}")
+        suggested = f.suggested_kv_bytes / 2**30
+        found.append(said(
+            f"The suggested --kv-cache-memory={f.suggested_kv_bytes} ({suggested:.2f} GiB) counts CUDA graphs twice, "
+            "once as estimated and once as captured, and keeps 0.15 GiB in hand.",
+            f"Without that it would be {suggested + estimate:.2f} GiB." if estimate is not None else ""))  # fmt: skip
     return found
 
 
@@ -134,9 +139,11 @@ def _workers(f: Findings) -> list[str]:
         found.append("The pool is the smallest of the workers'. It may be another worker's than the one whose memory "
                      "is in this log, so the GiB above and the tokens need not belong together.")  # fmt: skip
     if engines > 1:
-        sizes = f" They have {', '.join(f'{tokens:,}' for tokens in f.pools)} tokens; " if len(f.pools) > 1 else " "
-        found.append(f"The log is of {engines} data-parallel engines, each with a pool of its own.{sizes}"
-                     + ("the smallest is shown here." if len(f.pools) > 1 else "What is shown here is one engine's."))
+        sizes = ", ".join(f"{tokens:,}" for tokens in f.pools)
+        found.append(said(
+            f"The log is of {engines} data-parallel engines, each with a pool of its own.",
+            f"They have {sizes} tokens. The smallest is shown here." if len(f.pools) > 1 else
+            "What is shown here is one engine's."))  # fmt: skip
     return found
 
 
@@ -153,10 +160,11 @@ def _runtime(f: Findings, d: Derived) -> list[str]:
             found.append(f"The usage leaves the null block out: {run.peak_kv_usage_pct} % is {most} of {blocks - 1} "
                          f"blocks, not of {blocks}.")  # fmt: skip
     if run.preempted and not run.preemptions_printed:
-        why = ("" if f.is_v0 or (version(f) or LAST_MUTE) > LAST_MUTE else
-               " V1 up to 0.32.0 cannot print it: its logger clears the counter before it composes the line.")
-        found.append(f"No line says that a request was preempted. It shows in: {'; '.join(run.signs)}"
-                     f"{', and more' if run.num_signs > len(run.signs) else ''}.{why}")  # fmt: skip
+        found.append(said(
+            f"No line says that a request was preempted. It shows in: {'; '.join(run.signs)}.",
+            "There are more such signs." if run.num_signs > len(run.signs) else "",
+            "" if f.is_v0 or (version(f) or LAST_MUTE) > LAST_MUTE else
+            "V1 up to 0.32.0 cannot print it: its logger clears the counter before it composes the line."))  # fmt: skip
     if f.max_concurrency is not None and run.max_running and run.max_running > f.max_concurrency:
         found.append(f"{run.max_running} ran at once, more than {f.max_concurrency}: the concurrency is for requests "
                      f"of {f.max_model_len:,} tokens, and these were shorter.")  # fmt: skip

@@ -11,6 +11,7 @@ from pagedlab.explain.advice import Knob
 from pagedlab.explain.arithmetic import Derived
 from pagedlab.explain.card import Card, strip
 from pagedlab.explain.findings import Findings
+from pagedlab.explain.notes import said
 from pagedlab.terminal import paint, printable, width
 
 UNSAID = "not in this log"
@@ -90,8 +91,8 @@ def _failed(f: Findings, columns: int) -> Iterator[str]:
     if f.failure is None:
         yield from _wrapped(f.stopped or "nothing that this log tells of", columns)
         return
-    phase = f" This was {f.failure.phase}." if f.failure.phase else ""
-    yield from (paint(line, "red") for line in _wrapped(FAILED[f.failure.kind] + phase, columns))
+    when = f"This was {f.failure.phase}." if f.failure.phase else ""
+    yield from (paint(line, "red") for line in _wrapped(said(FAILED[f.failure.kind], when), columns))
     detail = f.failure.detail or {}
     yield from _rows([(DETAILS[name], _detail(name, value)) for name, value in detail.items()], columns)
 
@@ -143,11 +144,12 @@ def _pool(f: Findings, d: Derived, columns: int) -> Iterator[str]:
     pool = f.kv_cache_gib if f.kv_cache_gib is not None else d.get("pool_gib")
     per_token = d.get("bytes_per_token")
     usable = d.get("usable_blocks")
+    whose = "(vLLM's default)" if d.block_size_is_default else ""
     rows = [
         ("memory", f"{pool:.2f} GiB" if pool is not None else UNSAID),
         ("tokens", f"{tokens:,}" if tokens is not None else UNSAID),
-        ("blocks", (f"{blocks:,}" + (f", {usable:,} of them usable" if usable else "")) if blocks else UNSAID),
-        ("block size", f"{size} tokens" + (" (vLLM's default)" if d.block_size_is_default else "") if size else UNSAID),
+        ("blocks", UNSAID if not blocks else f"{blocks:,}, {usable:,} of them usable" if usable else f"{blocks:,}"),
+        ("block size", said(f"{size} tokens", whose) if size else UNSAID),
         ("bytes a token", f"{per_token:,} ({per_token // 1024} KiB)" if per_token else UNSAID),
         ("max_model_len", f"{f.max_model_len:,}" if f.max_model_len else UNSAID),
         ("maximum concurrency", _how_many(f, d)),
@@ -189,10 +191,8 @@ def _ran(f: Findings, d: Derived, columns: int) -> Iterator[str]:
     if run is None:
         yield f"  {UNSAID}"
         return
-    usage = f"{run.peak_kv_usage_pct} %" if run.peak_kv_usage_pct is not None else UNSAID
-    counts = d.get("blocks_in_use")
-    if counts and run.peak_kv_usage_pct:
-        usage += f", {max(counts):,} blocks"
+    peak, counts = run.peak_kv_usage_pct, d.get("blocks_in_use")
+    usage = UNSAID if peak is None else f"{peak} %, {max(counts):,} blocks" if counts and peak else f"{peak} %"
     put_back = "no sign of any" if not run.preempted else "yes, though no line says so"
     if run.preemptions_printed:
         put_back = f"{run.preemptions_printed:,} or more, as printed"
