@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pagedlab.explain import findings as kinds
 from pagedlab.explain.arithmetic import GIB, Derived, ceil2, floor2
 from pagedlab.explain.findings import CAPTURING, LOADING, PROFILING, WARMING_UP, Findings
-from pagedlab.explain.notes import asks_for_whole_model, said
+from pagedlab.explain.notes import asks_for_whole_model, joined
 
+KVCACHE_SPACE = "VLLM_CPU_KVCACHE_SPACE"
 BUFFER = 0.15  # GiB that vLLM itself leaves in hand when it suggests a size
 UTILIZATION, SEQS, BATCH = "gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens"
 CARD_UNSAID = "The card's size or what the utilization is now is not in this log."
@@ -25,7 +26,7 @@ class Knob:
 
 def _knob(name: str, *sentences: str, now: object = True) -> Knob:
     """``now``: what it is now; None if the log does not say, which the last sentence then does."""
-    return Knob(name, said(*sentences, f"What {name} is now is not in this log." if now is None else ""))
+    return Knob(name, joined(*sentences, f"What {name} is now is not in this log." if now is None else ""))
 
 
 def advise(f: Findings, d: Derived) -> list[Knob]:
@@ -154,14 +155,21 @@ def _no_kv_memory(f: Findings, d: Derived) -> list[Knob]:
 def _memory_taken(f: Findings, d: Derived) -> list[Knob]:
     detail, most = f.failure.detail, d.get("highest_utilization")
     taken, free, wanted = detail["taken_by_others_gib"], detail["free_gib"], detail["wanted_gib"]
+    what = "end what holds the memory." if taken is None else f"end what holds the {taken} GiB."
+    lower = Knob(UTILIZATION, f"lower: {free} GiB are free, {wanted} are wanted." if None in (most, f.utilization) else
+                 f"{most} or less instead of {f.utilization}, a budget of {most * f.total_gib:.2f} GiB, in which the "
+                 "weights must fit.")  # fmt: skip
+    if f.device == "CPU":
+        return [
+            _knob("other processes", what, "`top` names it. Often it is an engine that did not end."),
+            Knob(KVCACHE_SPACE, f"a size by hand, in whole GiB: less than the {free} that are free."),
+            lower if taken is not None else Knob("another node", f"cores of a node with {wanted} GiB free."),
+        ]
     return [
-        _knob("other processes", "end what holds the memory." if taken is None else f"end what holds the {taken} GiB.",
-              "`nvidia-smi` names it. Often it is an engine that did not end."),
-        Knob(UTILIZATION, f"lower: {free} GiB are free, {wanted} are wanted." if None in (most, f.utilization) else
-             f"{most} or less instead of {f.utilization}, a budget of {most * f.total_gib:.2f} GiB, in which the "
-             "weights must fit."),
+        _knob("other processes", what, "`nvidia-smi` names it. Often it is an engine that did not end."),
+        lower,
         Knob("CUDA_VISIBLE_DEVICES", f"another card, with {wanted} GiB free."),
-    ]  # fmt: skip
+    ]
 
 
 def _out_of_memory(f: Findings, d: Derived) -> list[Knob]:
@@ -223,7 +231,7 @@ def _larger(f: Findings, d: Derived) -> Knob:
     if f.profiled_blocks is not None:
         return _override(f, d)[0]
     if f.device == "CPU":
-        return _knob("VLLM_CPU_KVCACHE_SPACE", "more GiB than now." if pool is None else f"more than {pool} GiB.",
+        return _knob(KVCACHE_SPACE, "more GiB than now." if pool is None else f"more than {pool} GiB.",
                      f"This node has {total} GiB." if total else "")  # fmt: skip
     if not total or now is None:
         return _knob(UTILIZATION, "higher.", CARD_UNSAID)

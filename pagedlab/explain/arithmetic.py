@@ -169,11 +169,10 @@ def _refusal(f: Findings, d: Derived) -> None:
         usable = d.get("usable_blocks")
         if usable and size and detail.get("estimated_max_model_len") == usable * size:
             d.checks.append(f"{usable} x {size} = {usable * size}")
-    if f.failure.kind == MEMORY_TAKEN and f.total_gib and detail["free_gib"] is not None and f.device != "CPU":
+    if f.failure.kind == MEMORY_TAKEN and f.total_gib and detail["taken_by_others_gib"] is not None:
         d.add("highest_utilization", floor2(detail["free_gib"] / f.total_gib),
               f"{detail['free_gib']} / {f.total_gib} = {detail['free_gib'] / f.total_gib:.4f}, rounded down")
-        if detail["taken_by_others_gib"] is not None:
-            d.checks.append(f"{f.total_gib} - {detail['free_gib']} = {detail['taken_by_others_gib']}")
+        d.checks.append(f"{f.total_gib} - {detail['free_gib']} = {detail['taken_by_others_gib']}")
 
 
 def _use(f: Findings, d: Derived) -> None:

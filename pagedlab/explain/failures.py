@@ -22,8 +22,8 @@ GIB_SHORT = re.compile(
     rf"larger than the available KV cache memory \({NUM} Gi?B\)"
     r"(?:\. Based on the available memory, the estimated maximum model length is (\d{1,15}))?")
 TAKEN = re.compile(
-    rf"Free memory on device(?: \S+)? \({NUM}/{NUM} GiB\) on startup is less than desired GPU memory utilization "
-    rf"\({NUM}, {NUM} GiB\)")
+    rf"(?:Free memory on device(?: \S+)?|Available memory on node \d+) \({NUM}/{NUM} GiB\) on startup is less than "
+    rf"desired [CG]PU memory utilization \({NUM}, {NUM} GiB\)")
 TAKEN_CPU = re.compile(
     rf"Available memory on node \d+ \({NUM}/{NUM} GiB\) on kv cache allocation is less than requested memory for kv "
     rf"\({NUM}(?:/[\d.]+)? GiB\)")

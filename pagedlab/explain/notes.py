@@ -27,7 +27,7 @@ def notes(f: Findings, d: Derived, card: Card) -> list[str]:
     return found
 
 
-def said(*sentences: str) -> str:
+def joined(*sentences: str) -> str:
     """The sentences one after the other; "" is none."""
     return " ".join(filter(None, sentences))
 
@@ -69,7 +69,7 @@ def _refusals(f: Findings, d: Derived) -> list[str]:
             "vLLM's advice to raise gpu_memory_utilization would not help: the override decides.")
     if (whole := asks_for_whole_model(f)) is not False:
         needed, stages = f.failure.detail["needed_gib"], f.pipeline_parallel
-        found.append(said(
+        found.append(joined(
             "In this version a refusal under pipeline parallelism can be wrong." if whole else
             "If this is v0.14 or v0.15, which the log does not say, a refusal under pipeline parallelism can be wrong.",
             f"It compares the whole model's need ({needed} GiB, all layers) with one stage's memory "
@@ -114,13 +114,13 @@ def _pool(f: Findings, d: Derived) -> list[str]:
 def _graphs(f: Findings) -> list[str]:
     found, estimate = [], f.cudagraph_estimate_gib
     if f.graphs_in_activation and f.activation_gib is not None:
-        found.append(said(
+        found.append(joined(
             "The figure for activations has an estimate of the CUDA graphs in it (since about 0.21).",
             f"It is {estimate} GiB of {f.activation_gib}." if estimate is not None else
             "Its size is not in this log."))  # fmt: skip
     if f.graphs_in_activation and f.suggested_kv_bytes:
         suggested = f.suggested_kv_bytes / 2**30
-        found.append(said(
+        found.append(joined(
             f"The suggested --kv-cache-memory={f.suggested_kv_bytes} ({suggested:.2f} GiB) counts CUDA graphs twice, "
             "once as estimated and once as captured, and keeps 0.15 GiB in hand.",
             f"Without that it would be {suggested + estimate:.2f} GiB." if estimate is not None else ""))  # fmt: skip
@@ -140,7 +140,7 @@ def _workers(f: Findings) -> list[str]:
                      "is in this log, so the GiB above and the tokens need not belong together.")  # fmt: skip
     if engines > 1:
         sizes = ", ".join(f"{tokens:,}" for tokens in f.pools)
-        found.append(said(
+        found.append(joined(
             f"The log is of {engines} data-parallel engines, each with a pool of its own.",
             f"They have {sizes} tokens. The smallest is shown here." if len(f.pools) > 1 else
             "What is shown here is one engine's."))  # fmt: skip
@@ -160,7 +160,7 @@ def _runtime(f: Findings, d: Derived) -> list[str]:
             found.append(f"The usage leaves the null block out: {run.peak_kv_usage_pct} % is {most} of {blocks - 1} "
                          f"blocks, not of {blocks}.")  # fmt: skip
     if run.preempted and not run.preemptions_printed:
-        found.append(said(
+        found.append(joined(
             f"No line says that a request was preempted. It shows in: {'; '.join(run.signs)}.",
             "There are more such signs." if run.num_signs > len(run.signs) else "",
             "" if f.is_v0 or (version(f) or LAST_MUTE) > LAST_MUTE else

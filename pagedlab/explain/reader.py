@@ -264,6 +264,8 @@ def _take_failure(out: Findings, failure: Failure) -> None:
         out.kv_cache_tokens = detail["fits_tokens"]
     if failure.kind == OUT_OF_MEMORY and out.total_gib is None:
         out.total_gib = detail["total_gib"]
+    if "memory on node" in failure.message:
+        out.device = out.device or "CPU"  # of the back ends only that one counts by nodes
     if failure.kind == MEMORY_TAKEN and out.total_gib is None:
         if found := re.search(r"/([\d.]+) GiB\)", failure.message):
             out.total_gib = float(found[1])

@@ -11,7 +11,7 @@ from pagedlab.explain.advice import Knob
 from pagedlab.explain.arithmetic import Derived
 from pagedlab.explain.card import Card, strip
 from pagedlab.explain.findings import Findings
-from pagedlab.explain.notes import said
+from pagedlab.explain.notes import joined
 from pagedlab.terminal import paint, printable, width
 
 UNSAID = "not in this log"
@@ -92,7 +92,7 @@ def _failed(f: Findings, columns: int) -> Iterator[str]:
         yield from _wrapped(f.stopped or "nothing that this log tells of", columns)
         return
     when = f"This was {f.failure.phase}." if f.failure.phase else ""
-    yield from (paint(line, "red") for line in _wrapped(said(FAILED[f.failure.kind], when), columns))
+    yield from (paint(line, "red") for line in _wrapped(joined(FAILED[f.failure.kind], when), columns))
     detail = f.failure.detail or {}
     yield from _rows([(DETAILS[name], _detail(name, value)) for name, value in detail.items()], columns)
 
@@ -149,7 +149,7 @@ def _pool(f: Findings, d: Derived, columns: int) -> Iterator[str]:
         ("memory", f"{pool:.2f} GiB" if pool is not None else UNSAID),
         ("tokens", f"{tokens:,}" if tokens is not None else UNSAID),
         ("blocks", UNSAID if not blocks else f"{blocks:,}, {usable:,} of them usable" if usable else f"{blocks:,}"),
-        ("block size", said(f"{size} tokens", whose) if size else UNSAID),
+        ("block size", joined(f"{size} tokens", whose) if size else UNSAID),
         ("bytes a token", f"{per_token:,} ({per_token // 1024} KiB)" if per_token else UNSAID),
         ("max_model_len", f"{f.max_model_len:,}" if f.max_model_len else UNSAID),
         ("maximum concurrency", _how_many(f, d)),

@@ -46,8 +46,8 @@ WORKER = [_spelled(text) for text in (
     r"Available KV cache memory: <kv_cache_gib> GiB",
     r"reserved <kv_cache_gib> GiB memory for KV Cache as specified",
     # V1: at the end of the start since 0.10.2, and in its refusal since 0.9
-    r"Free memory on device(?: \S+)? \(<free_at_start_gib>/<total_gib> GiB\)",
-    r"GPU memory utilization (?:is )?\(<utilization>, <budget_gib> GiB\)",
+    r"(?:Free memory on device(?: \S+)?|Available memory on node \d+) \(<free_at_start_gib>/<total_gib> GiB\)",
+    r"[CG]PU memory utilization (?:is )?\(<utilization>, <budget_gib> GiB\)",
     r"Actual usage(?: is|:) <profiled_weights_gib> GiB for weights?\b",
     r"Actual usage(?: is|:) <consumed_gib> GiB for consumed memory",
     r"<activation_gib> GiB for peak activation",

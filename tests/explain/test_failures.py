@@ -23,6 +23,9 @@ ERROR = "(EngineCore_DP0 pid=1094) ERROR 02-08 10:00:21 [core.py:946] "
     ("ValueError: Free memory on device cuda:0 (3.25/23.43 GiB) on startup is less than desired GPU memory utilization "
      "(0.96, 22.49 GiB). Decrease", "device_memory_taken",
      {"free_gib": 3.25, "wanted_gib": 22.49, "taken_by_others_gib": 20.18}),
+    ("ValueError: Available memory on node 0 (8.1/16.21 GiB) on startup is less than desired CPU memory utilization "
+     "(0.92, 14.91 GiB). On the CPU backend, the `--gpu-memory-utilization` flag", "device_memory_taken",
+     {"free_gib": 8.1, "wanted_gib": 14.91, "taken_by_others_gib": 8.11}),
     ("ValueError: Available memory on node 0 (8.1/16.21 GiB) on kv cache allocation is less than requested memory for "
      "kv (12.0 GiB). Decrease", "device_memory_taken",
      {"free_gib": 8.1, "wanted_gib": 12.0, "taken_by_others_gib": None}),
@@ -44,6 +47,23 @@ def test_a_message_is_of_its_kind_with_its_figures(read, message, kind, detail):
     log = read(f"{ERROR}{message}\n")
     assert (log.f.failure.kind, log.f.failure.detail) == (kind, detail)
     assert len(log.knobs) == 3
+
+
+NODE = "ValueError: Available memory on node 1 (8.1/16.21 GiB) on "
+
+
+@pytest.mark.parametrize("message, names, highest", [
+    (NODE + "startup is less than desired CPU memory utilization (0.92, 14.91 GiB).",
+     ["other processes", "VLLM_CPU_KVCACHE_SPACE", "gpu_memory_utilization"], 0.49),
+    (NODE + "kv cache allocation is less than requested memory for kv (12.0 GiB). Decrease",
+     ["other processes", "VLLM_CPU_KVCACHE_SPACE", "another node"], None),
+])  # fmt: skip
+def test_a_cpus_memory_that_is_taken_gets_a_cpus_knobs(read, message, names, highest):
+    log = read(f"{ERROR}{message}\n")
+    assert log.f.device == "CPU" and log.f.total_gib == 16.21
+    assert [knob.name for knob in log.knobs] == names
+    assert not any(word in knob.effect for knob in log.knobs for word in ("nvidia", "CUDA", "card"))
+    assert log.d.get("highest_utilization") == highest
 
 
 @pytest.mark.parametrize("line", [
