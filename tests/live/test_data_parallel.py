@@ -1,5 +1,5 @@
 """The engines of one server, each watched at an address of its own: two of vLLM's schedulers, as the engine cores of a
-data-parallel server have them (two whole engines would need a card each)."""
+data-parallel server have them. (Two whole engines: ``test_server.py``.)"""
 
 import socket
 import time

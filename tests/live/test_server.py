@@ -213,6 +213,23 @@ def test_after_a_restart_a_follower_goes_on_and_the_exit_is_clean(server):
         assert again.stop() in (0, -signal.SIGINT, 130)
 
 
+def test_a_server_of_two_engines_is_followed_engine_by_engine(tmp_path_factory):
+    address = f"ipc://{tmp_path_factory.mktemp('dp')}/e"
+    server = Server(address, *SETTINGS, "--data-parallel-size", "2").wait()
+    try:
+        followers = [attach(address), attach(f"{address}_dp1")]
+        for thread in at_once(server, 8, max_tokens=6):
+            thread.join()
+        states = [quiet(follower) for follower in followers]
+        for follower, state in zip(followers, states, strict=True):
+            assert first_broken(follower.trace) is None and len(state.free) == 13
+            follower.close()
+        assert all(state.requests for state in states)
+        assert sum(len(state.requests) for state in states) == 8, "each request is in one engine"
+    finally:
+        assert server.stop() in (0, -signal.SIGINT, 130)
+
+
 def test_by_an_address_alone_the_plugin_watches_whatever_scheduler_vllm_takes():
     plain = Server(f"tcp://127.0.0.1:{free_port()}", *SETTINGS[2:]).wait()
     try:
