@@ -51,7 +51,7 @@ def measure(
     }
     with contextlib.ExitStack() as stack:
         if against:
-            theirs, about = OPPONENTS[against](model, llm, [WORKLOADS[name] for name in cases], stack)
+            theirs, about = OPPONENTS[against].start(model, llm, [WORKLOADS[name] for name in cases], stack)
             sides, result = sides | theirs, result | about
         result["cases"] = {name: _case(llm, sides, WORKLOADS[name], rounds) for name in cases}
     return result
@@ -64,6 +64,8 @@ def _check(cases: str, rounds: int, against: str | None) -> None:
         raise PagedlabError(f"rounds is {rounds}; it must be at least 1.")
     if against not in (None, *OPPONENTS):
         raise PagedlabError(f"against is {against!r}; allowed are {' and '.join(OPPONENTS)}, or leave it out.")
+    if against:
+        OPPONENTS[against].check()
 
 
 def _ours(llm: LLM) -> Side:

@@ -17,17 +17,23 @@ from pagedlab.model.llama import LlamaModel
 from pagedlab.model.weights import weight_slots
 
 
+def library() -> Any:
+    """The package transformers. Raises PagedlabError where it is not installed."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    try:
+        import transformers
+    except ImportError:
+        raise PagedlabError(
+            "transformers is not installed, so there is nothing to compare with: pip install transformers."
+        ) from None
+    return transformers
+
+
 class Transformers:
     """``padded(prompts, new)`` and ``continuous(prompts, new)`` each return one list of new tokens per prompt."""
 
     def __init__(self, model: LlamaModel) -> None:
-        os.environ["HF_HUB_OFFLINE"] = "1"
-        try:
-            import transformers
-        except ImportError:
-            raise PagedlabError(
-                "transformers is not installed, so there is nothing to compare with: pip install transformers."
-            ) from None
+        transformers = library()
         transformers.utils.logging.set_verbosity_error()
         logging.getLogger("ContinuousBatchingLogger").setLevel(logging.ERROR)
         warnings.filterwarnings("ignore", module="transformers")
