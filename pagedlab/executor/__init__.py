@@ -26,7 +26,13 @@ __all__ = [
 
 TORCH = "pagedlab.executor.torch_executor:TorchExecutor"
 # Kind of device -> class, called with (model, device=, dtype=, seed=). Loaded when it is asked for.
-EXECUTORS = {"cpu": TORCH, "cuda": TORCH, "mps": TORCH, "counting": "pagedlab.executor.counting:CountingExecutor"}
+EXECUTORS = {
+    "cpu": TORCH,
+    "cuda": TORCH,
+    "mps": TORCH,
+    "webgpu": "pagedlab.executor.webgpu_executor:WebGPUExecutor",
+    "counting": "pagedlab.executor.counting:CountingExecutor",
+}
 
 
 def find_executor(given: Any, model: Any, *, device: Any, dtype: Any, seed: int) -> Executor:

@@ -75,7 +75,7 @@ class ModelRunner:
             self._seq_lens.host[row] = part.end
             num_tokens = span.stop
             self._query_start_loc.host[row + 1] = num_tokens
-        _last_one_writes(self._slot_mapping.host[:num_tokens])
+        last_one_writes(self._slot_mapping.host[:num_tokens])
         rows = len(batch)
         widest = max(len(part.table) for part in batch)
         if self._copies:  # on a GPU nobody looks at values any more: looking would be waiting
@@ -120,7 +120,7 @@ def _in_each_layer(attention: Callable[..., torch.Tensor]) -> Callable[..., Atte
     return lambda _, *places: lambda query, layer: attention(query, layer, *places)
 
 
-def _last_one_writes(slots: np.ndarray) -> None:
+def last_one_writes(slots: np.ndarray) -> None:
     """Where two tokens go into one slot (only after an edit by hand), let the later one of the batch have it, and skip
     the other (-1): a device would let chance decide."""
     if len(np.unique(slots)) == len(slots):

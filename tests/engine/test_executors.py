@@ -288,7 +288,7 @@ def test_attention_goes_to_an_executor_that_has_one_and_is_refused_elsewhere():
 
 
 def test_a_device_that_no_executor_has_is_refused_with_the_names_of_those_that_there_are():
-    with pytest.raises(PagedlabError, match="'toaster'; allowed are cpu, cuda, mps, counting, and cuda:0"):
+    with pytest.raises(PagedlabError, match="'toaster'; allowed are cpu, cuda, mps, webgpu, counting, and cuda:0"):
         make_executor(device="toaster")
     with pytest.raises(PagedlabError, match='has one model, "counting"'):
         make_executor("tiny-random", device="counting")

@@ -815,12 +815,12 @@ def test_a_restored_engine_has_the_bytes_of_free_blocks_too(tiny):
 
 
 def test_two_tokens_for_one_slot_leave_the_later_one_there(tiny):
-    from pagedlab.executor.runner import _last_one_writes
+    from pagedlab.executor.runner import last_one_writes
 
     slots = np.array([3, 5, 3, 7, 5, 3])
-    _last_one_writes(slots)
+    last_one_writes(slots)
     assert slots.tolist() == [-1, -1, -1, 7, 5, 3]
-    _last_one_writes(slots)
+    last_one_writes(slots)
     llm = LLM(tiny, record=True, num_gpu_blocks_override=12, block_size=4)
     for token in (9, 200):
         llm.add_request([token] * 6, SamplingParams(max_tokens=8, ignore_eos=True))

@@ -1,0 +1,151 @@
+"""The engine over WebGPU: the same tokens as over torch, whatever happens to blocks in between."""
+
+import json
+
+import numpy as np
+import pytest
+
+from pagedlab import LLM, SamplingParams
+from pagedlab.errors import PagedlabError
+from pagedlab.executor.abstract import Draw, SamplingMetadata, ScheduledRequest
+from pagedlab.kv.block_table import BlockTable
+from pagedlab.parity import greedy
+
+pytestmark = pytest.mark.usefixtures("gpu")
+PROMPTS = [[5, 6, 7], list(range(40, 90)), [9] * 33, list(range(40, 80)) + [3, 4]]
+GREEDY = SamplingParams(max_tokens=10, ignore_eos=True)
+
+
+def both(dtype="float32", **knobs):
+    """An engine on WebGPU, and one in torch."""
+    knobs = {"num_gpu_blocks_override": 64, "block_size": 4, "max_model_len": 200, "record": True} | knobs
+    return [LLM("tiny-random", device=device, dtype=dtype, **knobs) for device in ("webgpu", "cpu")]
+
+
+def tokens(llm, prompts=PROMPTS, params=GREEDY):
+    return [[answer.token_ids for answer in output.outputs] for output in llm.generate(prompts, params)]
+
+
+def test_alone_and_in_a_batch_the_tokens_are_torchs_and_so_are_k_and_v():
+    ours, torchs = both()
+    wanted = tokens(torchs)
+    assert tokens(ours) == wanted
+    assert [tokens(ours, [prompt])[0] for prompt in PROMPTS] == wanted
+    for layer in range(ours.executor.model_config.num_layers):
+        for block in sorted(torchs.used_blocks)[:8]:
+            for mine, theirs in zip(*(llm.executor.read_block(layer, block) for llm in (ours, torchs)), strict=True):
+                assert mine.dtype == np.float32 and mine.shape == (4, 2, 16)
+                assert np.abs(mine - theirs).max() < 1e-5
+
+
+def kinds(llm):
+    return {event.kind for event in llm.trace.events}
+
+
+def test_through_preemptions_and_prefix_hits():
+    ours, torchs = both(num_gpu_blocks_override=22, max_model_len=70)
+    assert tokens(ours) == tokens(torchs) and tokens(ours) == tokens(torchs)
+    assert {"request_preempted", "block_touched"} <= kinds(ours) == kinds(torchs)
+
+
+def test_a_prompt_longer_than_what_is_computed_at_a_time(monkeypatch):
+    monkeypatch.setattr("pagedlab.executor.webgpu_executor.TOKENS_AT_A_TIME", 16)
+    ours, torchs = both()
+    assert tokens(ours) == tokens(torchs)
+
+
+@pytest.mark.parametrize("preemption", ["recompute", "swap"])
+def test_the_papers_era_copies_and_swaps_blocks_on_it(preemption):
+    knobs = dict(era="paper", num_gpu_blocks_override=40, max_model_len=64, enable_prefix_caching=False)
+    ours, torchs = both(preemption=preemption, **knobs)
+    params = SamplingParams(n=3, temperature=1.0, seed=3, max_tokens=12, ignore_eos=True)
+    prompts = [prompt[:22] for prompt in PROMPTS]
+    assert tokens(ours, prompts, params) == tokens(torchs, prompts, params)
+    assert "block_copied" in kinds(ours)
+    assert ("blocks_swapped_out" in kinds(ours)) == (preemption == "swap")
+
+
+def test_a_snapshot_brings_everything_back_more_than_once():
+    llm, _ = both()
+    llm.add_request(PROMPTS[1], GREEDY)
+    for _ in range(3):
+        llm.step()
+    kept = llm.snapshot()
+    before = [llm.executor.read_block(1, block) for block in sorted(llm.used_blocks)]
+
+    def rest():
+        while llm.has_unfinished_requests():
+            last = llm.step()
+        return last[0].outputs[0].token_ids
+
+    wanted = rest()
+    for _ in range(2):
+        llm.restore(kept)
+        after = [llm.executor.read_block(1, block) for block in sorted(llm.used_blocks)]
+        assert all(np.array_equal(a, b) for a, b in zip(np.array(before), np.array(after), strict=True))
+        assert rest() == wanted
+
+
+def table(block_ids, block_size=4):
+    made = BlockTable(block_size)
+    made.append(block_ids)
+    return made
+
+
+def request(ids, start, end, blocks):
+    return ScheduledRequest("A", ids, start, end, table(blocks))
+
+
+def test_batches_may_be_under_way_at_once_and_what_they_were_given_may_change():
+    executor = both()[0].executor
+    first = [request([5, 6, 7], 0, 3, [1]), request([8, 9], 0, 2, [2])]
+    draws = SamplingMetadata([Draw(row, 3 - row, 0) for row in (0, 1)])
+    alone = executor.collect(executor.submit(first, draws)).token_ids
+    one = executor.submit(first, draws)
+    two = executor.submit([request([1, 2, 3, 4], 0, 4, [3])], SamplingMetadata([Draw(0, 4, 0)]))
+    first[0].token_ids[:] = [0, 0, 0]
+    assert len(executor.collect(two).token_ids) == 1 and executor.collect(one).token_ids == alone
+
+
+def test_logits_are_given_where_they_are_asked_for():
+    ours, torchs = (llm.executor for llm in both())
+    batch = [request([5, 6, 7], 0, 3, [1]), request([8, 9], 0, 2, [2])]
+    wanted = SamplingMetadata([Draw(0, 3, 0)], logits=[1, 0])
+    mine, theirs = (one.collect(one.submit(batch, wanted)) for one in (ours, torchs))
+    assert mine.token_ids == theirs.token_ids and np.abs(mine.logits - theirs.logits).max() < 1e-4
+
+
+def test_what_is_not_there_is_refused():
+    executor = both()[0].executor
+    for blocks, word in (([64], "There is no block 64; allowed are 0 to 63"), ([-1], "There is no block -1")):
+        with pytest.raises(PagedlabError, match=word):
+            executor.submit([request([5], 0, 1, blocks)], SamplingMetadata())
+    with pytest.raises(PagedlabError, match="There is no layer 3"):
+        executor.read_block(3, 0)
+    with pytest.raises(PagedlabError, match="dtype is 'bfloat16'"):
+        LLM("tiny-random", device="webgpu", dtype="bfloat16")
+
+
+def test_it_says_what_it_is():
+    llm = both()[0]
+    header, info = llm.trace.header, llm.executor.gpu.info
+    assert header["device"] == llm.executor.gpu.name and info["backend_type"] in header["device"]
+    assert ("(software)" in header["device"]) == (info["adapter_type"] == "CPU")
+
+
+def test_in_16_bits_it_serves_too():
+    llm = both(dtype="float16")[0] if both()[0].executor.gpu.has_f16 else None
+    if llm is None:
+        pytest.skip("this machine's adapter has no numbers of 16 bits")
+    assert all(len(answer) == 10 for (answer,) in tokens(llm))
+    assert llm.trace.header["dtype"] == "float16"
+
+
+@pytest.mark.slow
+def test_smollm2_writes_the_golden_tokens_alone_and_in_a_batch(root):
+    """The first ones of each line: a program that does a GPU's work takes a second or two for each."""
+    path = root / "tests" / "golden" / "smollm2" / "greedy.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        line |= {name: line[name][:5] for name in ("output_ids", "top2_gap")}
+    assert greedy.compare(path, lines, device="webgpu", dtype="float32") is None
