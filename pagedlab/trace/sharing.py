@@ -12,8 +12,8 @@ from pagedlab.trace.replay import MemoryState
 @dataclass(frozen=True)
 class Sharing:
     """``blocks``: the most that were in use at once. ``blocks_without_sharing``: the most that the same tables would
-    have needed, each with blocks of its own. ``saved``: the mean over all steps of the share of blocks that sharing
-    spared, 0.0 to 1.0 (the paper's measure, section 6.3). ``prompt_tokens_computed``: how often a token of a prompt
+    have needed, each with blocks of its own. ``saved``: the share of blocks that sharing spared, over all steps
+    together, 0.0 to 1.0 (the paper's measure, section 6.3). ``prompt_tokens_computed``: how often a token of a prompt
     went through the model."""
 
     blocks: int
