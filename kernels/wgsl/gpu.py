@@ -89,7 +89,8 @@ class GPU:
         """Zeroed memory of the GPU. ``what`` it is for, should it be too large."""
         if num_bytes > self.largest:
             raise PagedlabError(
-                f"{what} take {num_bytes:,} bytes, and a buffer of {self.name} has at most {self.largest:,}."
+                f"{what}: {num_bytes:,} bytes are needed, and a buffer of {self.name} has at most {self.largest:,}. "
+                "Take a smaller pool (num_gpu_blocks_override), fewer requests (max_num_seqs) or a smaller model."
             )
         return self.device.create_buffer(size=max(16, -(-num_bytes // 4) * 4), usage=self._storage)
 

@@ -28,6 +28,7 @@ def prompt_too_long(num_tokens: int, max_model_len: int) -> str | None:
 
 
 def unknown_stop_token(params: SamplingParams | BeamSearchParams, vocab_size: int) -> str | None:
+    """Of a stop token that the model can never write; token ids go from 0 to ``vocab_size`` - 1."""
     unknown = [token for token in getattr(params, "stop_token_ids", ()) if token >= vocab_size]
     if unknown:
         return f"stop_token_ids has {unknown[0]}, which is not in the vocabulary; allowed are 0 to {vocab_size - 1}."

@@ -167,5 +167,5 @@ def test_a_kernel_that_cannot_be_compiled_is_one_sentence(gpu):
 
 
 def test_memory_beyond_a_buffers_limit_is_one_sentence(gpu):
-    with pytest.raises(PagedlabError, match="Keys of a layer take .* bytes, and a buffer of .* has at most"):
+    with pytest.raises(PagedlabError, match="Keys of a layer: .* bytes are needed, and a buffer of .* has at most"):
         gpu.buffer(gpu.largest + 4, "Keys of a layer")
