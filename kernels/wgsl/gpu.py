@@ -124,17 +124,16 @@ class GPU:
         return data
 
     def kernel(self, name: str, number: str = "float32", **constants: int | float) -> Kernel:
-        """The kernel of the file ``name``.wgsl. ``number``: what weights, K and V are."""
-        text = (HERE / f"{name}.wgsl").read_text(encoding="utf-8")
-        return Kernel(self, name, prelude(NUMBERS[number], constants) + text)
+        """The kernel of the file ``name``.wgsl, see :func:`text_of`."""
+        return Kernel(self, name, text_of(name, number, **constants))
 
 
-def prelude(number: str, constants: dict[str, int | float]) -> str:
-    """What stands before a kernel's own text."""
-    lines = ["enable f16;"] if number == "f16" else []
-    lines += [f"alias Number = {number};", "alias Four = vec4<Number>;"]
+def text_of(name: str, number: str = "float32", **constants: int | float) -> str:
+    """All of the kernel ``name``.wgsl: its constants, then the file. ``number``: what weights, K and V are."""
+    lines = ["enable f16;"] if number == "float16" else []
+    lines += [f"alias Number = {NUMBERS[number]};", "alias Four = vec4<Number>;"]
     lines += [f"const {name} = {value}{'u' if isinstance(value, int) else 'f'};" for name, value in constants.items()]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + (HERE / f"{name}.wgsl").read_text(encoding="utf-8")
 
 
 class Kernel:

@@ -12,8 +12,8 @@
 // of a table; SCALE; DIARY.
 
 @group(0) @binding(0) var<storage, read> query: array<f32>;            // [requests, QUERY_HEADS, HEAD_SIZE]
-@group(0) @binding(1) var<storage, read> key: array<f32>;              // [blocks, BLOCK_SIZE, KV heads, HEAD_SIZE]
-@group(0) @binding(2) var<storage, read> value: array<f32>;
+@group(0) @binding(1) var<storage, read> key: array<Number>;           // [blocks, BLOCK_SIZE, KV heads, HEAD_SIZE]
+@group(0) @binding(2) var<storage, read> value: array<Number>;
 @group(0) @binding(3) var<storage, read> block_tables: array<u32>;     // [requests, TABLE]
 @group(0) @binding(4) var<storage, read> seq_lens: array<u32>;         // [requests]
 @group(0) @binding(5) var<storage, read_write> output: array<f32>;     // [requests, QUERY_HEADS, HEAD_SIZE]
@@ -44,7 +44,7 @@ fn ladder5_decode(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invoca
         for (var offset = lane; offset < inside; offset += LANES) {
             let place = block_place + offset * kv_heads * HEAD_SIZE;
             var product = 0.0;
-            for (var dim = 0u; dim < HEAD_SIZE; dim++) { product += query[row + dim] * key[place + dim]; }
+            for (var dim = 0u; dim < HEAD_SIZE; dim++) { product += query[row + dim] * f32(key[place + dim]); }
             scores[offset] = product * SCALE;
         }
         workgroupBarrier();
@@ -60,7 +60,7 @@ fn ladder5_decode(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invoca
             let place = block_place + offset * kv_heads * HEAD_SIZE;
             for (var e = 0u; e < ELEMENTS; e++) {
                 let dim = e * LANES + lane;
-                if (dim < HEAD_SIZE) { weighted[e] += weight * value[place + dim]; }
+                if (dim < HEAD_SIZE) { weighted[e] += weight * f32(value[place + dim]); }
             }
         }
         largest = new_largest;

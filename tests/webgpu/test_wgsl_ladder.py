@@ -50,19 +50,22 @@ def test_online_softmax(run, length):
     assert found[0] == scores.max() and abs(found[1] / wanted - 1) < 1e-5
 
 
+@pytest.mark.parametrize("number", ["float32", "float16"])
 @pytest.mark.parametrize("block_size, head_size", SIZES)
-def test_decode_and_its_diary(run, block_size, head_size):
+def test_decode_and_its_diary(run, gpu, block_size, head_size, number):
+    if number == "float16" and not gpu.has_f16:
+        pytest.skip("this machine's adapter has no 16-bit numbers")
     rng = np.random.default_rng(head_size)
     kv_heads, group, lengths = 2, 3, [1, 2 * block_size + 1, 37]
     width = max(-(-n // block_size) for n in lengths)
     blocks = 3 * width + 2
     ids = rng.permutation(blocks)[: 3 * width].reshape(3, width).astype(np.uint32)
-    key, value = np.full((2, blocks, block_size, kv_heads, head_size), np.nan, np.float32)
+    key, value = np.full((2, blocks, block_size, kv_heads, head_size), np.nan, number)
     query = normal(rng, 3, kv_heads * group, head_size)
     wanted, tops = np.empty(query.shape), np.empty((3, kv_heads * group))
     for r, n in enumerate(lengths):
         where = ids[r, np.arange(n) // block_size], np.arange(n) % block_size
-        key[where], value[where] = k, v = normal(rng, 2, n, kv_heads, head_size)
+        key[where], value[where] = k, v = normal(rng, 2, n, kv_heads, head_size).astype(number)
         for head in range(kv_heads * group):
             score = k[:, head // group].astype(np.float64) @ query[r, head] * head_size**-0.5
             weight = np.exp(score - score.max())
@@ -71,7 +74,7 @@ def test_decode_and_its_diary(run, block_size, head_size):
                      SCALE=head_size**-0.5, DIARY=1)  # fmt: skip
     diary = np.zeros((3, kv_heads * group, width, 4), np.uint32)
     found = run("ladder5_decode", constants, (kv_heads * group, 3), query, key, value, ids,
-                np.array(lengths, np.uint32), np.zeros_like(query), diary)  # fmt: skip
+                np.array(lengths, np.uint32), np.zeros_like(query), diary, number=number)  # fmt: skip
     assert np.abs(found[5] - wanted).max() < 5e-6
     for r, n in enumerate(lengths):
         used = -(-n // block_size)
