@@ -212,6 +212,22 @@ class WebGPUExecutor:
         token_ids = sample(torch.from_numpy(logits[chosen]), sampling.draws) if chosen else []
         return SamplerOutput(token_ids, logits[[place[row] for row in sampling.logits]])
 
+    def last_query(self, token_id: int, context: int, block_ids: list[int], layer: int) -> torch.Tensor:
+        """query [query heads, head size] float32 of ``layer`` for the token at the end of a context of so many tokens.
+        Nothing is written to the pool."""
+        program, c = self.program, self.model_config
+        table = np.array(block_ids, np.uint32)
+        for name, data in (("token_ids", [token_id]), ("positions", [context - 1]), ("slots", [0xFFFFFFFF]),
+                           ("requests", [0]), ("counts", [1, 0]), ("tables", table)):  # fmt: skip
+            self.gpu.write(program.buffers[name], np.array(data, np.uint32))
+        embeds, qkv = len(self.weights.embedding.pieces), len(self.weights.layers[layer]["qkv"].pieces)
+        steps = program.layers(1)
+        each = (len(steps) - embeds) // c.num_layers
+        self._submit(steps[: embeds + layer * each + 1 + qkv + 1])  # to where queries and keys are turned
+        shape = (c.num_query_heads, c.head_size)
+        data = self.gpu.read(program.buffers["qkv"], 4 * int(np.prod(shape)))
+        return torch.from_numpy(np.frombuffer(data, np.float32).reshape(shape).copy())
+
     def _numbers(self, batch: list[ScheduledRequest]) -> dict[str, np.ndarray]:
         """The batch as numbers: token ids, positions, slots and the request's row [tokens], block tables [requests,
         entries]. Raises PagedlabError for a slot or a block that is not there."""
