@@ -1,23 +1,19 @@
 """One query through the watched decode kernel: what it read, in which order, and what softmax had at each iteration.
 
-On a GPU the kernel runs here. Without one it runs in Triton's interpreter, in a process of its own: whether kernels are
-interpreted is decided when Triton is imported, and that may have happened here already.
+On a GPU the kernel runs here. Without one it runs in Triton's interpreter, in a process of its own.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
 from pagedlab.attention.checks import check_inputs, check_layer, check_options, check_tensors
-from pagedlab.attention.kv_pool import KVPool, LayerKV
+from pagedlab.attention.interpreted import interpreted, layer_of, some_blocks
+from pagedlab.attention.kv_pool import LayerKV
 from pagedlab.errors import PagedlabError, whole
+from pagedlab.kernels import INTERPRETER
 from pagedlab.trace import events as ev
 
 TILE = 16  # tokens an iteration: the smallest that `tl.dot` multiplies
@@ -40,10 +36,11 @@ class Iteration:
 class Watched:
     """``spans``: one a KV head. ``iterations[query head]``: the loop's numbers, computed again in torch from the same
     memory, because the kernel keeps them in registers; ``difference``: the largest between their result and the
-    kernel's own."""
+    kernel's own, ``output [query heads, head size]``."""
 
     spans: list[ev.KernelSpan]
     iterations: list[list[Iteration]]
+    output: torch.Tensor
     difference: float
     where: str  # "Triton interpreter · CPU", or the GPU's name
 
@@ -51,6 +48,22 @@ class Watched:
 def watch(query: torch.Tensor, layer: LayerKV, block_ids: list[int], context: int, scale: float) -> Watched:
     """Run ``query [query heads, head size]`` over ``context`` tokens, one or more, in ``block_ids``. Raises
     PagedlabError where the kernel cannot run, and for what ``paged_attention`` refuses."""
+    question = checked(query, layer, block_ids, context, scale)
+    query, layer, blocks, context, scale = question
+    if query.is_cuda:
+        output, spans, where = *_run(*question), torch.cuda.get_device_name(query.device)
+    else:
+        part = some_blocks(layer, blocks)
+        output, spans = interpreted("pagedlab.attention.watched:_answer", query.clone(), part, blocks, context, scale)
+        spans, where = [ev.from_dict(span) for span in spans], INTERPRETER
+    iterations = by_torch(*question, TILE)
+    return Watched(spans, iterations, output, apart(iterations, output), where)
+
+
+def checked(
+    query: torch.Tensor, layer: LayerKV, block_ids: list[int], context: int, scale: float
+) -> tuple[torch.Tensor, LayerKV, list[int], int, float]:
+    """The same as plain numbers. Raises PagedlabError for what ``paged_attention`` refuses."""
     check_layer(layer), check_tensors(query=query)
     context, scale = whole(context, "context", 1), check_options(scale, None, None)[0]
     blocks = [whole(block, "A block id") for block in block_ids]
@@ -59,32 +72,42 @@ def watch(query: torch.Tensor, layer: LayerKV, block_ids: list[int], context: in
     if context > len(blocks) * layer.block_size:
         raise PagedlabError(f"{context:,} tokens do not fit into {len(blocks)} blocks of {layer.block_size}.")
     check_inputs(*_arguments(query, layer, blocks, context))
-    if query.is_cuda:
-        output, spans, where = *_run(query, layer, blocks, context, scale), torch.cuda.get_device_name(query.device)
-    else:
-        output, spans, where = *_interpreted(query, layer, blocks, context, scale), "Triton interpreter · CPU"
+    return query, layer, blocks, context, scale
+
+
+def by_torch(
+    query: torch.Tensor, layer: LayerKV, block_ids: list[int], context: int, scale: float, tile: int
+) -> list[list[Iteration]]:
+    """The loop of every query head, ``tile`` tokens an iteration."""
     positions = torch.arange(context, device=query.device)
-    blocks = torch.tensor(blocks, device=query.device)[positions // layer.block_size]
+    blocks = torch.tensor(block_ids, device=query.device)[positions // layer.block_size]
     offsets = positions % layer.block_size
     key, value = layer.key[blocks, offsets].float(), layer.value[blocks, offsets].float()
     group = len(query) // layer.num_kv_heads
-    iterations = [
-        online_softmax(query[h].float(), key[:, h // group], value[:, h // group], scale) for h in range(len(query))
+    return [
+        online_softmax(query[h].float(), key[:, h // group], value[:, h // group], scale, tile)
+        for h in range(len(query))
     ]
+
+
+def apart(iterations: list[list[Iteration]], output: torch.Tensor) -> float:
+    """The largest difference between what the loops end at and a kernel's ``output [query heads, head size]``."""
     result = torch.tensor([of[-1].output for of in iterations])
-    return Watched(spans, iterations, float((result - output.float().cpu()).abs().max()), where)
+    return float((result - output.float().cpu()).abs().max())
 
 
-def online_softmax(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float) -> list[Iteration]:
+def online_softmax(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float, tile: int
+) -> list[Iteration]:
     """The kernel's loop for one head: ``query [head size]``, ``key``, ``value [context, head size]``, tile by tile."""
     result: list[Iteration] = []
     largest, total, weighted = torch.tensor(-torch.inf), torch.tensor(0.0), torch.zeros(len(query))
-    for start in range(0, len(key), TILE):
-        scores = (key[start : start + TILE] @ query).cpu() * scale
+    for start in range(0, len(key), tile):
+        scores = (key[start : start + tile] @ query).cpu() * scale
         new_largest = torch.maximum(largest, scores.max())
         rescale, weights = torch.exp(largest - new_largest), torch.exp(scores - new_largest)
         total = total * rescale + weights.sum()
-        weighted = weighted * rescale + weights @ value[start : start + TILE].cpu()
+        weighted = weighted * rescale + weights @ value[start : start + tile].cpu()
         result.append(
             Iteration(
                 scores.tolist(),
@@ -122,47 +145,7 @@ def _arguments(query: torch.Tensor, layer: LayerKV, block_ids: list[int], contex
     return query[None], layer, table, lengths, torch.tensor([0, 1], **numbers)
 
 
-def _interpreted(
-    query: torch.Tensor, layer: LayerKV, block_ids: list[int], context: int, scale: float
-) -> tuple[torch.Tensor, list[ev.KernelSpan]]:
-    used = sorted(set(block_ids))
-    with tempfile.TemporaryDirectory() as folder:
-        question, answer = Path(folder, "asked.pt"), Path(folder, "answer.pt")
-        torch.save(
-            {
-                "query": query.clone(),
-                "used": used,
-                "key": layer.key[used].clone(),
-                "value": layer.value[used].clone(),
-                "num_blocks": layer.num_blocks,
-                "block_ids": block_ids,
-                "context": context,
-                "scale": scale,
-            },
-            question,
-        )
-        done = subprocess.run(
-            [sys.executable, "-m", "pagedlab.attention.watched", str(question), str(answer)],
-            env=os.environ | {"TRITON_INTERPRET": "1"},
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise PagedlabError(f"The kernel could not run in Triton's interpreter: {last}")
-        result = torch.load(answer)
-    return result["output"], [ev.from_dict(span) for span in result["spans"]]
-
-
-def _answer(question: str, answer: str) -> None:
-    """The other process: the same blocks under the same numbers, then the kernel."""
-    a = torch.load(question)
-    layer = KVPool(1, a["num_blocks"], *a["key"].shape[1:], a["key"].dtype).layer(0)  # lazily zero
-    layer.key[a["used"]], layer.value[a["used"]] = a["key"], a["value"]
-    output, spans = _run(a["query"], layer, a["block_ids"], a["context"], a["scale"])
-    torch.save({"output": output, "spans": [ev.to_dict(span) for span in spans]}, answer)
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    _answer(*sys.argv[1:])
+def _answer(query: torch.Tensor, part: tuple, *rest: object) -> tuple[torch.Tensor, list[dict]]:
+    """In the other process: the same blocks under the same numbers, then the kernel."""
+    output, spans = _run(query, layer_of(*part), *rest)
+    return output, [ev.to_dict(span) for span in spans]
