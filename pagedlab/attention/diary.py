@@ -1,5 +1,5 @@
-"""One query through the plain kernel of paged attention (ladder 5), in Triton or in WGSL. Both write the same diary: what
-they knew after each block."""
+"""One query through the plain kernel of paged attention (ladder 5), in Triton or in WGSL. Both write the same diary:
+what they knew after each block."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def by_triton(query: torch.Tensor, layer: LayerKV, block_ids: list[int], context
         found = interpreted("pagedlab.attention.diary:_answer", query.clone(), part, blocks, context, scale)
         where = INTERPRETER
     output, diary = found
-    lines = [[(int(block), int(at), m, l) for block, at, m, l in of] for of in diary.tolist()]
+    lines = [[(int(block), int(at), *floats) for block, at, *floats in of] for of in diary.tolist()]
     return Diary("Triton", where, lines, output.cpu())
 
 

@@ -12,28 +12,36 @@ from pagedlab.trace import events as ev
 from pagedlab.viz.kernel import layout
 from pagedlab.viz.kernel.layout import Scene, Walk
 from pagedlab.viz.kit.badge import badge_text
-from pagedlab.viz.kit.labels import hues, names
 from pagedlab.viz.kit.model import View
 from pagedlab.viz.kit.predicting import Question, score
-from pagedlab.viz.kit.progress import Progress
 from pagedlab.viz.kit.widget import Lab
 
 
-def kernel_walk(what: Any, request_id: str | None = None, *, layer: int = 0, head: int = 0) -> KernelLab:
+def kernel_walk(
+    what: Any, request_id: str | None = None, *, layer: int = 0, head: int = 0, dialects: bool = False
+) -> KernelLab:
     """The lab of one query of a live engine (``what`` is an ``LLM``): the newest token in memory of ``request_id``
     (default: the first request that runs), at ``layer``; ``head``: the query head to show first.
 
     Or of a ``Trace`` with kernel spans, or the path of a saved one: then ``head`` is the program, and what a span does
     not hold (numbers, addresses) is not shown.
 
-    The kernel runs on the GPU that the model is on, else in Triton's interpreter in a process of its own (some
-    seconds). Raises PagedlabError for a request without memory, an unknown layer or head, a trace without spans, and
-    where the kernel cannot run.
+    The kernel runs on the GPU that the model is on (through WebGPU it is the ladder's last one, in WGSL, over the
+    engine's own buffers), else in Triton's interpreter in a process of its own (some seconds). ``dialects``: the
+    ladder's last kernel in Triton and in WGSL, side by side, whatever the engine runs on.
+
+    Raises PagedlabError for a request without memory, an unknown layer or head, a trace without spans, and where a
+    kernel cannot run.
     """
     if isinstance(what, str | PathLike):
         what = load(Path(what))
-    walk = recorded(what) if isinstance(what, Trace) else watched(what, request_id, layer)
-    return KernelLab(walk, head=head)
+    if isinstance(what, Trace):
+        if dialects:
+            raise PagedlabError("A trace holds no K and V to run a kernel on; for dialects=True give a live engine.")
+        return KernelLab(recorded(what), head=head)
+    from pagedlab.viz.kernel.live import live_walk
+
+    return KernelLab(live_walk(what, request_id, layer, dialects=dialects), head=head)
 
 
 def recorded(trace: Trace) -> Walk:
@@ -66,45 +74,6 @@ def recorded(trace: Trace) -> Walk:
     )
 
 
-def watched(llm: Any, request_id: str | None = None, layer: int = 0) -> Walk:
-    """Run the watched kernel; the numbers of every query head as plain data."""
-    from pagedlab.attention.watched import TILE, watch
-    from pagedlab.engine.last_query import last_query
-
-    if request_id is None:
-        request_id = next(iter(llm.tables), None)
-        if request_id is None:
-            raise PagedlabError("No request is in memory: add one and take a step first.")
-    query, blocks, context = last_query(llm, request_id, layer)
-    kv = llm.executor.kv_pool.layer(layer)
-    with Progress(None, "The watched kernel runs …"):
-        seen = watch(query, kv, blocks, context, query.shape[-1] ** -0.5)
-    key = kv.key
-    ids = [*llm.requests]
-    return Walk(
-        name=names(ids)[request_id],
-        hue=hues(ids)[request_id],
-        layer=layer,
-        context=context,
-        block_size=kv.block_size,
-        num_blocks=kv.num_blocks,
-        tile=TILE,
-        group=len(query) // kv.num_kv_heads,
-        spans=[
-            list(zip(span.iterations, span.logical_blocks, span.physical_blocks, strict=True)) for span in seen.spans
-        ],
-        rows=[[(i.scores, i.largest, i.total, i.rescale, i.output) for i in of] for of in seen.iterations],
-        base=key.data_ptr(),
-        strides=key.stride()[:3],
-        element=key.element_size(),
-        difference=seen.difference,
-        where=seen.where,
-        clocks=[None if s.sm is None else (s.sm, s.start_ns, s.end_ns) for s in seen.spans],
-        badge=f"live · {seen.where}",
-        live=True,
-    )
-
-
 class KernelLab(Lab):
     """The lab. A step is one block read; ``selected`` is the query head, "0" and on."""
 
@@ -114,7 +83,7 @@ class KernelLab(Lab):
 
     def __init__(self, walk: Walk, *, head: int = 0) -> None:
         self.walk = walk
-        self.AREAS = layout.AREAS if walk.rows else layout.TIMELINE_AREAS
+        self.AREAS = layout.areas(walk)
         self.position = self._furthest = 1
         self.guesses: dict[tuple[str, int], int] = {}  # (head, read) → the block that the learner pointed at for it
         self.choose(str(head))
@@ -162,6 +131,9 @@ class KernelLab(Lab):
         lab.position = self.position
         return lab
 
+    def for_page(self) -> dict[str, Any]:
+        return {"again": self.walk.again} if self.walk.again else {}
+
     def selections(self) -> list[str | None]:
         return [str(head) for head in range(self.walk.num_heads)]
 
@@ -201,4 +173,5 @@ class KernelLab(Lab):
         for i, (scores, largest, total, rescale, _) in enumerate(scene.rows):
             shrink = "" if rescale is None else f"  rescale {rescale:.4f}"
             lines.append(f"  i={i}  {len(scores)} scores  max {largest:.4f}{shrink}  sum {total:.4f}")
+            lines += [f"    {dialect:<7}{' '.join(cells)}" for dialect, cells in layout.written(scene, i)]
         return "\n".join(lines)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pagedlab.viz.kit.areas import Area
 from pagedlab.viz.kit.chips import chip
@@ -19,11 +20,18 @@ from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.slots import bar
 from pagedlab.viz.kit.text import fitted
 
+if TYPE_CHECKING:
+    from pagedlab.attention.diary import Diary
+
 SIZE = (960.0, 500.0)
 ADDRESS = 400.0
 TABLE_TOP, ENTRY, ENTRIES = 122.0, (84.0, 40.0), 4  # the block table: an entry's size, how many in each of two rows
 MEMORY = (24.0, 246.0, 912.0, 70.0)
 SOFTMAX_TOP, MOST_ROWS, OUTPUT = 339.0, 5, 24
+COLUMNS = ((84.0, "largest score"), (230.0, "running max m"), (370.0, "rescale e^(m before − m)"), (560.0, "sum l"))
+DIALECTS = ((60.0, 138.0, 228.0, 316.0), (392.0, 470.0, 560.0, 648.0))  # Triton's columns, WGSL's
+VERDICTS = (724.0, 806.0)
+ROUNDING = 1e-5  # of numbers of float32 that are added up in another order
 _ABOVE = (
     Area((0, 0, 960, 50)),
     Area((0, 50, 396, 50)),
@@ -37,6 +45,12 @@ AREAS = (
     Area((0, 324, 960, 24)),
     Area((0, 348, 960, 130), "table", heads=((80, 348, 880, 14),)),
     Area((0, 478, 960, 22)),
+)
+DIALECT_AREAS = (
+    *AREAS[:-2],
+    *(Area((x - 13, 400, 3, 20), "omit") for x in (392, 724)),  # the lines between the columns
+    Area((0, 348, 960, 124), "table", heads=((56, 348, 904, 14),)),
+    Area((0, 472, 960, 28)),
 )
 TIMELINE_AREAS = (
     *_ABOVE,
@@ -54,7 +68,10 @@ class Walk:
     K of block 0, token 0, head 0; ``strides``: of a block, a token and a head, in elements.
 
     A recording of kernel spans alone has no ``rows``: which blocks were read when, but no number that was in them.
-    Then a "head" is a program, and each of the run's has its entry in ``spans``, ``clocks`` and ``programs``."""
+    Then a "head" is a program, and each of the run's has its entry in ``spans``, ``clocks`` and ``programs``.
+
+    ``diaries``: what the plain kernel wrote down, in WGSL, or in Triton and in WGSL; ``largest`` and ``total`` are then
+    WGSL's. ``again``: what a page needs to run the query once more, see ``again.py``."""
 
     name: str  # the request's
     hue: int
@@ -66,7 +83,7 @@ class Walk:
     group: int
     spans: list[list[tuple[int, int, int]]]
     rows: list[list[tuple[list[float], float, float, float | None, list[float]]]]
-    base: int
+    base: int | None  # None: in a GPU's buffer, or another process; there only the place in this layer's K is known
     strides: tuple[int, int, int]
     element: int  # bytes
     difference: float
@@ -75,6 +92,8 @@ class Walk:
     badge: str
     live: bool
     programs: tuple[str, ...] = ()
+    diaries: tuple[Diary, ...] = ()
+    again: dict[str, Any] | None = None
 
     @property
     def num_heads(self) -> int:
@@ -141,8 +160,14 @@ def title(scene: Scene) -> str:
 
 
 def marks(scene: Scene) -> list[Mark]:
-    numbers = [*_address(scene), *_softmax(scene)] if scene.walk.rows else list(_timeline(scene))
+    numbers = [*_address(scene), *_iterations(scene)] if scene.walk.rows else list(_timeline(scene))
     return [*_header(scene), *_heads(scene), *_table(scene), *_memory(scene), *numbers]
+
+
+def areas(walk: Walk) -> tuple[Area, ...]:
+    if not walk.rows:
+        return TIMELINE_AREAS
+    return DIALECT_AREAS if len(walk.diaries) > 1 else AREAS
 
 
 def _header(scene: Scene) -> Iterator[Mark]:
@@ -238,7 +263,9 @@ def address(scene: Scene) -> list[tuple[str, str, str]]:
         ("+ physical_block_offset × stride", f"0 × {token:,}{of_token}", "0"),
         ("+ KV head × stride of a head", f"{scene.kv_head} × {head:,}", f"{scene.kv_head * head:,}"),
         ("= element", "", f"{element:,}"),
-        ("byte address", f"{w.base:#x} + {element:,} × {w.element}", f"{w.base + element * w.element:#x}"),
+        ("byte of this layer's K", f"{element:,} × {w.element}", f"{element * w.element:,}")
+        if w.base is None
+        else ("byte address", f"{w.base:#x} + {element:,} × {w.element}", f"{w.base + element * w.element:#x}"),
     ]
 
 
@@ -323,39 +350,99 @@ def _timeline(scene: Scene) -> Iterator[Mark]:
             yield Mark("sm.mine", (LEFT + 36, top + pitch / 2 + 3.5), "text mono s10 bold end", f"SM {sm}")
 
 
-def _softmax(scene: Scene) -> Iterator[Mark]:
-    w = scene.walk
-    y = SOFTMAX_TOP
-    yield Mark("softmax.title", (LEFT, y), "text s11 bold soft", "ONLINE SOFTMAX")
-    what = "torch's numbers, as the kernel keeps its own in registers; both outputs are the same to within "
-    yield Mark("softmax.what", (LEFT + 132, y), "text s11 soft", what + _small(w.difference))
-    done, size = scene.num_rows == len(w.rows[scene.head]), len(w.rows[0][0][4])
-    output = f"output{'' if done else ' so far'} (÷ l): {min(OUTPUT, size)} of {size} numbers"
-    columns = ((84.0, "largest score"), (230.0, "running max m"), (370.0, "rescale e^(m before − m)"), (560.0, "sum l"))
-    for x, text in (*columns, (664.0, output)):
-        yield Mark(f"softmax.{'output' if text == output else text}", (x, y + 20), "text s10 soft", text)
-    largest_number = max((abs(v) for row in w.rows[scene.head] for v in row[4][:OUTPUT]), default=0.0) or 1.0
-    scale = f"full height: over {largest_number / 2:.2g}, each step lower half of that; below the middle: negative"
-    yield Mark("softmax.scale", (RIGHT, y + 20 + 130), "text s10 soft end", scale)
-    rows = scene.rows
-    first = max(0, len(rows) - MOST_ROWS)
-    for place, i in enumerate(range(first, len(rows))):
-        scores, largest, total, rescale, output = rows[i]
-        top, last = y + 40 + place * 22, i == len(rows) - 1
-        id, bold = f"softmax.{i}", " bold" if last else ""
-        if last:
+def _iterations(scene: Scene) -> Iterator[Mark]:
+    """What the kernel had after each of them."""
+    w, y = scene.walk, SOFTMAX_TOP
+    yield from _dialects(scene) if len(w.diaries) > 1 else _softmax(scene)
+    first, last = max(0, len(scene.rows) - MOST_ROWS), len(scene.rows) - 1
+    for place, i in enumerate(range(first, len(scene.rows))):
+        top, bold = y + 40 + place * 22, " bold" if i == last else ""
+        if i == last:
             yield Mark("softmax.now", (LEFT - 8, top - 15, RIGHT - LEFT + 16, 22), f"card owned c{w.hue}")
-        yield Mark(f"{id}.i", (LEFT, top), f"text mono s11{bold}", f"i={i}")
-        most = f"{max(scores):.3f} ({plural(len(scores), 'score')})"
-        values = (most, f"{largest:.3f}", "–" if rescale is None else f"{rescale:.3f}",
-                  f"{total:.3f}")  # fmt: skip
-        for (x, text), value in zip(columns, values, strict=False):
-            yield Mark(f"{id}.{text}", (x, top), f"text mono s11{bold}", value)
-        yield from _output(id, output, largest_number, (664.0, top - 11), w.hue)
-    waiting = len(w.rows[scene.head]) - len(rows)
+        yield Mark(f"softmax.{i}.i", (LEFT, top), f"text mono s11{bold}", f"i={i}")
+        yield from (_compared if len(w.diaries) > 1 else _reckoned)(scene, i, top, bold)
+    waiting = len(w.rows[scene.head]) - len(scene.rows)
     if waiting and (w.block_size < w.tile or not scene.read):  # else the next block brings it
         text = f"the next row comes when its {w.tile} tokens are read" if scene.read else "nothing yet"
-        yield Mark("softmax.wait", (LEFT, y + 40 + len(rows[first:]) * 22), "text s11 soft", text)
+        yield Mark("softmax.wait", (LEFT, y + 40 + (last + 1 - first) * 22), "text s11 soft", text)
+
+
+def _softmax(scene: Scene) -> Iterator[Mark]:
+    """Around the rows of :func:`_reckoned`."""
+    w, y = scene.walk, SOFTMAX_TOP
+    yield Mark("softmax.title", (LEFT, y), "text s11 bold soft", "ONLINE SOFTMAX")
+    whose = "torch's numbers, as the kernel keeps its own in registers"
+    whose = "m and l as the WGSL kernel wrote them down, the rest is torch's" if w.diaries else whose
+    what = f"{whose}; both outputs are the same to within {_small(w.difference)}"
+    yield Mark("softmax.what", (LEFT + 132, y), "text s11 soft", what)
+    done, size = scene.num_rows == len(w.rows[scene.head]), len(w.rows[0][0][4])
+    output = f"output{'' if done else ' so far'} (÷ l): {min(OUTPUT, size)} of {size} numbers"
+    for x, text in (*COLUMNS, (664.0, output)):
+        yield Mark(f"softmax.{'output' if text == output else text}", (x, y + 20), "text s10 soft", text)
+    largest_number = _largest_number(scene)
+    scale = f"full height: over {largest_number / 2:.2g}, each step lower half of that; below the middle: negative"
+    yield Mark("softmax.scale", (RIGHT, y + 20 + 130), "text s10 soft end", scale)
+
+
+def _reckoned(scene: Scene, i: int, top: float, bold: str) -> Iterator[Mark]:
+    scores, largest, total, rescale, output = scene.rows[i]
+    most = f"{max(scores):.3f} ({plural(len(scores), 'score')})"
+    values = (most, f"{largest:.3f}", "–" if rescale is None else f"{rescale:.3f}", f"{total:.3f}")
+    for (x, text), value in zip(COLUMNS, values, strict=True):
+        yield Mark(f"softmax.{i}.{text}", (x, top), f"text mono s11{bold}", value)
+    yield from _output(f"softmax.{i}", output, _largest_number(scene), (664.0, top - 11), scene.walk.hue)
+
+
+def _largest_number(scene: Scene) -> float:
+    """Of the output, in all rows of this head."""
+    return max((abs(v) for row in scene.walk.rows[scene.head] for v in row[4][:OUTPUT]), default=0.0) or 1.0
+
+
+def written(scene: Scene, i: int) -> list[tuple[str, list[str]]]:
+    """What each dialect wrote down in iteration ``i``: block, byte of K, running maximum, running sum. Only where there
+    are two."""
+    if len(scene.walk.diaries) < 2:
+        return []
+    lines = [(diary.dialect, diary.lines[scene.head][i]) for diary in scene.walk.diaries]
+    return [(name, [f"#{block}", f"{at * scene.walk.element:,}", f"{largest:.4f}", f"{total:.4f}"])
+            for name, (block, at, largest, total) in lines]  # fmt: skip
+
+
+def _dialects(scene: Scene) -> Iterator[Mark]:
+    """Around the rows of :func:`_compared`."""
+    w, y = scene.walk, SOFTMAX_TOP
+    yield Mark("softmax.title", (LEFT, y), "text s11 bold soft", "ONE KERNEL, TWO DIALECTS")
+    who = " and ".join(f"{d.dialect} ({d.where})" for d in w.diaries)
+    ways = (f"what {who} wrote down after each block", who)
+    yield Mark("softmax.what", (LEFT + 186, y), "text s11 soft", fitted(ways, RIGHT - LEFT - 186, "s11"))
+    for i, x in enumerate((DIALECTS[1][0], VERDICTS[0])):
+        yield Mark(f"softmax.line.{i}", (x - 12, y + 10, 0.8, 126), "cell ghost")
+    for diary, xs in zip(w.diaries, DIALECTS, strict=True):
+        for x, name in zip(xs, ("block", "from byte", "running max m", "sum l"), strict=True):
+            text, cls = (f"{diary.dialect} {name}", "bold") if name == "block" else (name, "soft")
+            yield Mark(f"softmax.{diary.dialect}.{name}", (x, y + 20), f"text s10 {cls}", text)
+    for x, text in zip(VERDICTS, ("block, byte", "m and l differ by"), strict=True):
+        yield Mark(f"softmax.{text}", (x, y + 20), "text s10 soft", text)
+    ours, theirs = (diary.output[scene.head] for diary in w.diaries)
+    text = "The outputs are compared when all blocks are read."
+    if scene.num_rows == len(w.rows[scene.head]):
+        text = f"Both outputs of query head {scene.head}, {len(ours)} numbers each, are the same to within "
+        text += f"{_small(float((ours - theirs).abs().max()))}."
+    yield Mark("softmax.outputs", (LEFT, y + 150), "text s11", text)
+
+
+def _compared(scene: Scene, i: int, top: float, bold: str) -> Iterator[Mark]:
+    for xs, (dialect, cells) in zip(DIALECTS, written(scene, i), strict=True):
+        for part, (x, text) in enumerate(zip(xs, cells, strict=True)):
+            yield Mark(f"softmax.{i}.{dialect}.{part}", (x, top), f"text mono s11{bold}", text)
+    ours, theirs = (diary.lines[scene.head][i] for diary in scene.walk.diaries)
+    same = ours[:2] == theirs[:2]
+    text = "equal" if same else "not equal"
+    yield Mark(f"softmax.{i}.same", (VERDICTS[0], top), f"text s11{bold}{'' if same else ' alarm'}", text)
+    far = max(abs(a - b) for a, b in zip(ours[2:], theirs[2:], strict=True))
+    rounding = far <= ROUNDING * max(1.0, *map(abs, ours[2:]))
+    text = _small(far) if rounding else f"{_small(far)}: not rounding"
+    yield Mark(f"softmax.{i}.far", (VERDICTS[1], top), f"text mono s11{bold}{'' if rounding else ' alarm'}", text)
 
 
 def _small(number: float) -> str:

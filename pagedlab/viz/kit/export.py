@@ -35,7 +35,8 @@ def place(lab: Lab) -> str:
         else:
             recorded.close()
     # In a script element nothing but "</" ends the text; JSON may write it with a backslash.
-    data = {"picture": messages[0], "recorded": messages[1:], "predicting": {"names": names, "score": SCORE}}
+    predicting = {"names": names, "score": SCORE}
+    data = {"picture": messages[0], "recorded": messages[1:], "predicting": predicting} | lab.for_page()
     text = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
     return (
         f'<div class="still">{still}</div>\n'

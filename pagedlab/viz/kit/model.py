@@ -128,6 +128,10 @@ class LabModel:
         """A lab of the same run with a cursor of its own, that needs no engine."""
         return self
 
+    def for_page(self) -> dict[str, Any]:
+        """What a page without a kernel is given besides the pictures; ``static/page.js`` knows what for."""
+        return {}
+
     # ------------------------------------------------------------------------------------ what a learner does
 
     def asks(self) -> list[Question]:

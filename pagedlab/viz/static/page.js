@@ -1,5 +1,6 @@
 // Labs on a page without a kernel: what anywidget gives the front end in a notebook, and the page's own keys.
 
+import { offer } from "./again.js";
 import factory from "./lab.js";
 
 for (const element of document.querySelectorAll("script.pictures")) {
@@ -13,8 +14,10 @@ for (const element of document.querySelectorAll("script.pictures")) {
     },
   };
   const lab = factory();
+  const el = /** @type {HTMLElement} */ (element.previousElementSibling);
   lab.initialize({ model });
-  lab.render({ model, el: /** @type {HTMLElement} */ (element.previousElementSibling) });
+  lab.render({ model, el });
+  if (data.again) offer(/** @type {Element} */ (el.querySelector(".pagedlab")), data.again);
 }
 
 /** @type {Element | null} */

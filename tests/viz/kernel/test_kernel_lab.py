@@ -13,8 +13,9 @@ from pagedlab.errors import PagedlabError
 from pagedlab.trace import Trace, save
 from pagedlab.trace import events as ev
 from pagedlab.trace.events import SCHEMA_VERSION
-from pagedlab.viz.kernel.lab import KernelLab, kernel_walk, watched
+from pagedlab.viz.kernel.lab import KernelLab, kernel_walk
 from pagedlab.viz.kernel.layout import Scene, address
+from pagedlab.viz.kernel.live import live_walk
 from pagedlab.viz.kit.marks import picture
 
 
@@ -32,7 +33,7 @@ def llm():
 
 @pytest.fixture(scope="module")
 def walk(llm):
-    return watched(llm, "B", layer=1)
+    return live_walk(llm, "B", layer=1)
 
 
 def test_the_walk_is_the_block_table_in_order_for_every_kv_head(llm, walk):

@@ -1,0 +1,102 @@
+"""A query of a live engine, walked: by the watched kernel that the engine uses, or by the plain one, which keeps a
+diary and is there in two dialects, Triton and WGSL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from pagedlab.attention.diary import Diary, by_triton, by_wgsl
+from pagedlab.attention.interpreted import layer_of
+from pagedlab.attention.kv_pool import LayerKV
+from pagedlab.attention.watched import TILE, Iteration, apart, by_torch, watch
+from pagedlab.engine.last_query import last_query
+from pagedlab.errors import PagedlabError
+from pagedlab.viz.kernel.again import again
+from pagedlab.viz.kernel.layout import Walk
+from pagedlab.viz.kit.labels import hues, names
+from pagedlab.viz.kit.progress import Progress
+
+
+def live_walk(llm: Any, request_id: str | None = None, layer: int = 0, *, dialects: bool = False) -> Walk:
+    """Run a kernel; the numbers of every query head as plain data."""
+    if request_id is None:
+        request_id = next(iter(llm.tables), None)
+        if request_id is None:
+            raise PagedlabError("No request is in memory: add one and take a step first.")
+    query, blocks, context = last_query(llm, request_id, layer)
+    gpu = getattr(llm.executor, "gpu", None)  # WebGPU's: K and V are in its buffers
+    kv = _copied(llm, layer, blocks) if gpu else llm.executor.kv_pool.layer(layer)
+    question = query, kv, blocks, context, query.shape[-1] ** -0.5
+    if dialects or gpu:
+        held = (gpu, llm.executor.pool[layer]) if gpu else None
+        with Progress(None, "The kernel runs in Triton and in WGSL …" if dialects else "The kernel runs …"):
+            wgsl = by_wgsl(*question, held)
+            diaries = (by_triton(*question), wgsl) if dialects else (wgsl,)
+        run, output, where = _from(diaries, question), wgsl.output, wgsl.where
+    else:
+        with Progress(None, "The watched kernel runs …"):
+            seen = watch(*question)
+        run, output, where = _watched(seen, kv), seen.output, seen.where
+    ids = [*llm.requests]
+    read = [[block for _, _, block in span] for span in run["spans"]]
+    return Walk(
+        name=names(ids)[request_id],
+        hue=hues(ids)[request_id],
+        layer=layer,
+        context=context,
+        block_size=kv.block_size,
+        num_blocks=kv.num_blocks,
+        group=len(query) // kv.num_kv_heads,
+        strides=kv.key.stride()[:3],
+        element=kv.key.element_size(),
+        where=where,
+        live=True,
+        again=again(*question, read=read, output=output, where=where),
+        **run,
+    )
+
+
+def _copied(llm: Any, layer: int, blocks: list[int]) -> LayerKV:
+    """These blocks as the executor's pool has them, in torch."""
+    dtype = getattr(torch, llm.executor.describe()["dtype"])
+    used = sorted(set(blocks))
+    held = [llm.executor.read_block(layer, block) for block in used]
+    key, value = (torch.from_numpy(np.stack([pair[i] for pair in held])).to(dtype) for i in (0, 1))
+    return layer_of(llm.executor.num_blocks, used, key, value)
+
+
+def _watched(seen: Any, kv: LayerKV) -> dict[str, Any]:
+    """What a walk says of a run of the watched kernel."""
+    return dict(
+        tile=TILE,
+        spans=[list(zip(s.iterations, s.logical_blocks, s.physical_blocks, strict=True)) for s in seen.spans],
+        rows=[[(i.scores, i.largest, i.total, i.rescale, i.output) for i in of] for of in seen.iterations],
+        base=kv.key.data_ptr(),
+        difference=seen.difference,
+        clocks=[None if s.sm is None else (s.sm, s.start_ns, s.end_ns) for s in seen.spans],
+        badge=f"live · {seen.where}",
+    )
+
+
+def _from(diaries: tuple[Diary, ...], question: tuple) -> dict[str, Any]:
+    """What a walk says of runs of the plain kernel: a block an iteration; running maximum and sum are WGSL's own."""
+    query, kv, *_ = question
+    wgsl, group = diaries[-1], len(query) // kv.num_kv_heads
+    loops = by_torch(*question, kv.block_size)
+    return dict(
+        tile=kv.block_size,
+        spans=[[(i, i, line[0]) for i, line in enumerate(of)] for of in wgsl.lines[::group]],
+        rows=[[_row(i, line) for i, line in zip(*of, strict=True)] for of in zip(loops, wgsl.lines, strict=True)],
+        base=None,
+        difference=apart(loops, wgsl.output),
+        clocks=[None] * kv.num_kv_heads,
+        badge=f"live · {' and '.join(d.dialect for d in diaries) if len(diaries) > 1 else wgsl.where}",
+        diaries=diaries,
+    )
+
+
+def _row(loop: Iteration, line: tuple[int, int, float, float]) -> tuple:
+    return loop.scores, line[2], line[3], loop.rescale, loop.output
