@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import subprocess
 import sys
 from itertools import cycle
@@ -13,10 +15,13 @@ import chapter_runs
 import pytest
 from saved_labs import check_readable
 
+from pagedlab import kernels
+
 ROOT, NOTEBOOKS = chapter_runs.ROOT, chapter_runs.NOTEBOOKS
 CHAPTERS = [path.stem for path in sorted(NOTEBOOKS.glob("*.ipynb"))]
 NUMBERS = [int(chapter[:2]) for chapter in CHAPTERS]
 PAGES = {f"{chapter}.html" for chapter in CHAPTERS}
+KERNEL = ROOT / "kernels" / "wgsl" / "ladder5_decode.wgsl"
 pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
 
 
@@ -108,6 +113,19 @@ def test_on_a_phone_the_pages_do_not_scroll_sideways_and_a_picture_can_be_read(n
         assert picture.bounding_box()["width"] >= 600, "it is scrolled to, not shrunk to nothing"
     page.screenshot(path=artifacts / f"phone-{name}-{theme}.png", full_page=True)
     context.close()
+
+
+@pytest.mark.skipif(not kernels.available(), reason="this system has no Triton")
+@pytest.mark.parametrize("chapter", ["05_inside_the_kernel"])
+def test_the_page_about_the_kernel_has_what_its_button_runs(chapter, written):
+    text = written.read_text(encoding="utf-8")
+    labs = [json.loads(data) for data in re.findall(r'class="pictures">(.*?)</script>', text, flags=re.S)]
+    again = [lab["again"] for lab in labs if "again" in lab]
+    assert again and all(one["wgsl"].endswith(KERNEL.read_text(encoding="utf-8")) for one in again)
+    for one in again:
+        blocks = {name: len(base64.b64decode(one[name])) for name in ("key", "value")}
+        assert blocks["key"] == blocks["value"] == len(one["used"]) * 16 * 3 * 64 * 4  # fp32
+        assert all(read == one["table"] for read in one["read"]) and len(one["table"]) == -(-one["context"] // 16)
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from runs import crowded, recorded_run
 
 from pagedlab.bench.preemption import overload, run_out
 from pagedlab.engine import LLM, SamplingParams
+from pagedlab.kernels.wgsl.gpu import adapters
 from pagedlab.parity.side_by_side import golden, side_by_side
 from pagedlab.viz import fragmentation, kernel_walk, knobs, memory_map, preemption, prefix_hits, step_both
 
@@ -36,6 +38,15 @@ def walked(model: LLM) -> LLM:
     llm.add_request("Hi there, you. " * 9, SamplingParams(max_tokens=20, ignore_eos=True))
     llm.step()
     return llm
+
+
+def two_dialects(model: LLM) -> Any:
+    if not adapters():
+        pytest.skip("no WebGPU adapter here; install one (Debian, Ubuntu: apt-get install mesa-vulkan-drivers)")
+    llm = LLM(model, record=True, block_size=4, num_gpu_blocks_override=14)
+    llm.add_request("Hi there, you, who are you", SamplingParams(max_tokens=9, ignore_eos=True))
+    llm.step()
+    return kernel_walk(llm, dialects=True)
 
 
 def paper(model: LLM) -> LLM:
@@ -83,6 +94,7 @@ SMALL = {
     "fragmentation, 256 slots": lambda model: fragmentation([(30, 20), (60, 10), (50, 50), (40, 70)], num_slots=256,
                                                             max_model_len=128, block_size=16),
     "preemption, 20 blocks a side": lambda model: preemption(*two_runs_that_preempt(model, 20, smaller=4)),
+    "kernel, two dialects": two_dialects,
     "prefix hits, of text": lambda model: prefix_hits(full_run(model, 3, 20, block_size=4), "abc").lab,
     "prefix hits, no room for all": lambda model: prefix_hits(crowded(), [*range(10, 18), 1]).lab,
     "knobs": lambda model: three_runs_of_knobs().board,
