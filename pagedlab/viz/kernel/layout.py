@@ -71,7 +71,7 @@ class Walk:
     Then a "head" is a program, and each of the run's has its entry in ``spans``, ``clocks`` and ``programs``.
 
     ``diaries``: what the plain kernel wrote down, in WGSL, or in Triton and in WGSL; ``largest`` and ``total`` are then
-    WGSL's. ``again``: what a page needs to run the query once more, see ``again.py``."""
+    WGSL's. ``again``: what a page needs to run the query once more, see ``attention/again.py``."""
 
     name: str  # the request's
     hue: int

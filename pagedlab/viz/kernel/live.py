@@ -3,35 +3,42 @@ diary and is there in two dialects, Triton and WGSL."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
-
-from pagedlab.attention.diary import Diary, by_triton, by_wgsl
-from pagedlab.attention.interpreted import layer_of
-from pagedlab.attention.kv_pool import LayerKV
-from pagedlab.attention.watched import TILE, Iteration, apart, by_torch, watch
 from pagedlab.engine.last_query import last_query
 from pagedlab.errors import PagedlabError
-from pagedlab.viz.kernel.again import again
 from pagedlab.viz.kernel.layout import Walk
 from pagedlab.viz.kit.labels import hues, names
 from pagedlab.viz.kit.progress import Progress
 
+if TYPE_CHECKING:
+    from pagedlab.attention import LayerKV
+    from pagedlab.attention.diary import Diary
+    from pagedlab.attention.watched import Iteration, Watched
+
 
 def live_walk(llm: Any, request_id: str | None = None, layer: int = 0, *, dialects: bool = False) -> Walk:
     """Run a kernel; the numbers of every query head as plain data."""
+    from pagedlab.attention.again import again
+    from pagedlab.attention.diary import by_triton, by_wgsl
+    from pagedlab.attention.interpreted import layer_from
+    from pagedlab.attention.watched import watch
+
     if request_id is None:
         request_id = next(iter(llm.tables), None)
         if request_id is None:
             raise PagedlabError("No request is in memory: add one and take a step first.")
     query, blocks, context = last_query(llm, request_id, layer)
-    gpu = getattr(llm.executor, "gpu", None)  # WebGPU's: K and V are in its buffers
-    kv = _copied(llm, layer, blocks) if gpu else llm.executor.kv_pool.layer(layer)
+    executor = llm.executor
+    gpu = getattr(executor, "gpu", None)  # WebGPU's: K and V are in its buffers
+    if gpu:
+        read = {block: executor.read_block(layer, block) for block in blocks}
+        kv = layer_from(executor.num_blocks, read, executor.describe()["dtype"])
+    else:
+        kv = executor.kv_pool.layer(layer)
     question = query, kv, blocks, context, query.shape[-1] ** -0.5
     if dialects or gpu:
-        held = (gpu, llm.executor.pool[layer]) if gpu else None
+        held = (gpu, executor.pool[layer]) if gpu else None
         with Progress(None, "The kernel runs in Triton and in WGSL …" if dialects else "The kernel runs …"):
             wgsl = by_wgsl(*question, held)
             diaries = (by_triton(*question), wgsl) if dialects else (wgsl,)
@@ -41,7 +48,7 @@ def live_walk(llm: Any, request_id: str | None = None, layer: int = 0, *, dialec
             seen = watch(*question)
         run, output, where = _watched(seen, kv), seen.output, seen.where
     ids = [*llm.requests]
-    read = [[block for _, _, block in span] for span in run["spans"]]
+    order = [[block for _, _, block in span] for span in run["spans"]]
     return Walk(
         name=names(ids)[request_id],
         hue=hues(ids)[request_id],
@@ -54,22 +61,15 @@ def live_walk(llm: Any, request_id: str | None = None, layer: int = 0, *, dialec
         element=kv.key.element_size(),
         where=where,
         live=True,
-        again=again(*question, read=read, output=output, where=where),
+        again=again(*question, read=order, output=output, where=where),
         **run,
     )
 
 
-def _copied(llm: Any, layer: int, blocks: list[int]) -> LayerKV:
-    """These blocks as the executor's pool has them, in torch."""
-    dtype = getattr(torch, llm.executor.describe()["dtype"])
-    used = sorted(set(blocks))
-    held = [llm.executor.read_block(layer, block) for block in used]
-    key, value = (torch.from_numpy(np.stack([pair[i] for pair in held])).to(dtype) for i in (0, 1))
-    return layer_of(llm.executor.num_blocks, used, key, value)
-
-
-def _watched(seen: Any, kv: LayerKV) -> dict[str, Any]:
+def _watched(seen: Watched, kv: LayerKV) -> dict[str, Any]:
     """What a walk says of a run of the watched kernel."""
+    from pagedlab.attention.watched import TILE
+
     return dict(
         tile=TILE,
         spans=[list(zip(s.iterations, s.logical_blocks, s.physical_blocks, strict=True)) for s in seen.spans],
@@ -83,6 +83,8 @@ def _watched(seen: Any, kv: LayerKV) -> dict[str, Any]:
 
 def _from(diaries: tuple[Diary, ...], question: tuple) -> dict[str, Any]:
     """What a walk says of runs of the plain kernel: a block an iteration; running maximum and sum are WGSL's own."""
+    from pagedlab.attention.watched import apart, by_torch
+
     query, kv, *_ = question
     wgsl, group = diaries[-1], len(query) // kv.num_kv_heads
     loops = by_torch(*question, kv.block_size)

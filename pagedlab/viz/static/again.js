@@ -1,5 +1,5 @@
 // The recorded query once more, in the browser of who reads the page: the kernel's WGSL, with the recorded K, V and block
-// table, through WebGPU (viz/kernel/again.py). Where there is none, nothing is offered.
+// table, through WebGPU (attention/again.py). Where there is none, nothing is offered.
 
 import { make, say } from "./elements.js";
 

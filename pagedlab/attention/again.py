@@ -1,5 +1,5 @@
-"""What a page needs to run a query once more in its reader's browser (static/again.js): the WGSL kernel, the query, the
-blocks that it reads under their own numbers, and what came out here."""
+"""What a page needs to run a query once more in its reader's browser (viz/static/again.js): the WGSL kernel, the query,
+the blocks that it reads under their own numbers, and what came out here."""
 
 from __future__ import annotations
 
