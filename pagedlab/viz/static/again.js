@@ -120,8 +120,9 @@ function compared({ read, output, rounding, where }, found) {
   const went = `It read the recorded blocks in the recorded order, ${list(found.read[0])}.`;
   const astray = `For query head ${other} it read ${list(found.read[other] ?? [])}; the recording has ${before(Math.max(0, other))}.`;
   const result = `The largest difference between its output, ${found.output.length} numbers, and the recorded one (${where}) is ${small(far)}`;
-  const verdict = far <= rounding ? "which is rounding" : "which is more than rounding";
-  return { words: `It ran on ${found.adapter}. ${other < 0 ? went : astray} ${result}, ${verdict}.`, good: other < 0 && far <= rounding };
+  const good = other < 0 && far <= rounding;
+  const verdict = good ? "It is the recorded result, up to rounding." : "It is not the recorded result.";
+  return { words: `${verdict} It ran on ${found.adapter}. ${other < 0 ? went : astray} ${result}.`, good };
 }
 
 /** 1.04e-07 as 0.0000001. @param {number} number */
