@@ -24,6 +24,10 @@ HERE = Path(__file__).parent
 NUMBERS = {"float32": "f32", "float16": "f16"}
 MOST_GROUPS = 65535  # workgroups in one direction of a dispatch: what every implementation allows
 SMALLER = "Take a smaller pool (num_gpu_blocks_override), fewer requests (max_num_seqs) or a smaller model."
+NO_ADAPTER = (
+    "There is no WebGPU adapter on this machine. On Linux install the GPU's Vulkan driver; mesa-vulkan-drivers brings "
+    "one that a CPU runs."
+)
 # What a kernel may ask for beyond what every implementation gives.
 LIMITS = ("max-storage-buffer-binding-size", "max-buffer-size")
 
@@ -39,9 +43,11 @@ def library() -> Any:
 
 
 def adapters() -> list[Any]:
-    """Every adapter of this machine, those of hardware first. OpenGL's are left out: the same devices once more."""
-    found = library().gpu.enumerate_adapters_sync()
-    return sorted((one for one in found if one.info["backend_type"] != "OpenGL"), key=is_software)
+    """Every adapter of this machine, the strongest kind first. OpenGL's are left out: the same devices once more."""
+    kinds = ("DiscreteGPU", "IntegratedGPU")
+    found = [one for one in library().gpu.enumerate_adapters_sync() if one.info["backend_type"] != "OpenGL"]
+    rank = {kind: place for place, kind in enumerate(kinds)}
+    return sorted(found, key=lambda one: (is_software(one), rank.get(one.info["adapter_type"], len(kinds))))
 
 
 def is_software(adapter: Any) -> bool:
@@ -57,22 +63,27 @@ def name_of(adapter: Any) -> str:
 
 def _reason(error: Exception) -> str:
     """What WebGPU said, in one line: neither where in it that was said, nor its drawing of the place in a text."""
-    lines = [line.strip() for line in str(error).splitlines()]
     beside = ("Validation Error", "Caused by:", "In wgpu", "┌", "│", "=")
-    told = [line for line in lines if line and not line.startswith(beside) and "│" not in line]
-    return " ".join(" ".join(told).split())[:300] or "no reason given"
+    lines = (line.strip() for line in str(error).splitlines())
+    text = " ".join(line for line in lines if line and not line.startswith(beside) and "│" not in line)
+    return " ".join(text.split())[:300] or "no reason given"
+
+
+def open_gpu(index: int = 0) -> GPU:
+    """The adapter of this number, as ``pagedlab doctor`` lists them, opened once. Raises PagedlabError where there is
+    none."""
+    return _open(index)
 
 
 @cache
-def open_gpu() -> GPU:
-    """The machine's first adapter, opened once. Raises PagedlabError where there is none."""
+def _open(index: int) -> GPU:
     found = adapters()
     if not found:
-        raise PagedlabError(
-            "There is no WebGPU adapter on this machine. On Linux install the GPU's Vulkan driver; "
-            "mesa-vulkan-drivers brings one that a CPU runs."
-        )
-    return GPU(found[0])
+        raise PagedlabError(NO_ADAPTER)
+    if not 0 <= index < len(found):
+        there = ", ".join(f"{i} ({name_of(one)})" for i, one in enumerate(found))
+        raise PagedlabError(f"There is no WebGPU adapter {index}; this machine has {there}.")
+    return GPU(found[index])
 
 
 class GPU:
@@ -84,9 +95,10 @@ class GPU:
         self.driver = self.info["description"] or None
         self.has_f16 = "shader-f16" in adapter.features
         self.limits = {name: adapter.limits[name] for name in LIMITS}
-        self.device = adapter.request_device_sync(
-            required_features=["shader-f16"] if self.has_f16 else [], required_limits=self.limits
-        )
+        with self.errors("The adapter cannot be opened"):
+            self.device = adapter.request_device_sync(
+                required_features=["shader-f16"] if self.has_f16 else [], required_limits=self.limits
+            )
         self.queue = self.device.queue
         use = self._wgpu.BufferUsage
         self._storage = use.STORAGE | use.COPY_DST | use.COPY_SRC
@@ -101,10 +113,10 @@ class GPU:
         except wgpu.GPUOutOfMemoryError:
             raise PagedlabError(f"{what}: {self.name} has no memory left. {SMALLER}") from None
         except wgpu.GPUError as error:
-            said = _reason(error)
-            if "device is lost" not in said.lower():
-                raise PagedlabError(f"{what}: {self.name} refused it: {said}") from None
-            open_gpu.cache_clear()  # the next engine gets a new one
+            reason = _reason(error)
+            if "device is lost" not in reason.lower():
+                raise PagedlabError(f"{what}: {self.name} refused it: {reason}") from None
+            _open.cache_clear()  # the next engine gets a new one
             raise PagedlabError(
                 f"{what}: {self.name} is lost, and with it all that lay in its memory; its driver gave it up (it was "
                 "unplugged, reset, or a kernel took too long). Make a new engine, or restart the notebook's kernel."

@@ -29,14 +29,15 @@ DTYPES = ("float32", "float16")
 class WebGPUExecutor:
     """See :class:`pagedlab.executor.Executor`.
 
-    model: a name, as of ``pagedlab.model.weights.load_model``. dtype: "float16" or "float32"; None is float16 where the
-    adapter has it. seed: of random weights.
+    device: "webgpu" is this machine's first adapter, "webgpu:1" the second. model: a name, as of
+    ``pagedlab.model.weights.load_model``. dtype: "float16" or "float32"; None is float16 where the adapter has it.
+    seed: of random weights.
     """
 
     sampler = staticmethod(sample)
 
     def __init__(self, model: str = "smollm2", *, device: Any = None, dtype: Any = None, seed: int = 0) -> None:
-        self.gpu = open_gpu()
+        self.gpu = open_gpu(_adapter(device))
         name = str(dtype or ("float16" if self.gpu.has_f16 else "float32")).removeprefix("torch.")
         if name not in DTYPES or (name == "float16" and not self.gpu.has_f16):
             known = " and ".join(DTYPES if self.gpu.has_f16 else DTYPES[:1])
@@ -202,3 +203,11 @@ class WebGPUExecutor:
         if len(ids) and not 0 <= ids.min() <= ids.max() < most:
             wrong = ids.min() if ids.min() < 0 else ids.max()
             raise PagedlabError(f"There is no {name} {wrong}; allowed are 0 to {most - 1}.")
+
+
+def _adapter(device: Any) -> int:
+    """The number in "webgpu:1"; 0 where there is none."""
+    number = str(device or "").partition(":")[2] or "0"
+    if not (number.isascii() and number.isdigit()):
+        raise PagedlabError(f"device is {device!r}; behind webgpu: stands the number of an adapter (pagedlab doctor).")
+    return int(number)

@@ -12,6 +12,7 @@ from pagedlab import LLM, SamplingParams
 from pagedlab.engine.last_query import last_query
 from pagedlab.errors import PagedlabError
 from pagedlab.executor.abstract import Draw, SamplingMetadata, ScheduledRequest
+from pagedlab.kernels.wgsl.gpu import open_gpu
 from pagedlab.kv.block_table import BlockTable
 from pagedlab.parity import greedy
 
@@ -130,10 +131,21 @@ def test_what_is_not_there_is_refused():
         LLM("tiny-random", device="webgpu", dtype="bfloat16")
 
 
+def test_the_environment_and_a_number_choose_it(monkeypatch):
+    monkeypatch.setenv("PAGEDLAB_DEVICE", "webgpu")
+    assert LLM("tiny-random", num_gpu_blocks_override=4).executor.describe()["attention_backend"] == "webgpu"
+    assert LLM("tiny-random", num_gpu_blocks_override=4, device="webgpu:0").executor.gpu is open_gpu()
+    with pytest.raises(PagedlabError, match=r"There is no WebGPU adapter 99; this machine has 0 \("):
+        LLM("tiny-random", device="webgpu:99")
+    with pytest.raises(PagedlabError, match="device is 'webgpu:x'; behind webgpu: stands the number of an adapter"):
+        LLM("tiny-random", device="webgpu:x")
+
+
 def test_it_says_what_it_is():
     llm = both()[0]
     header, info = llm.trace.header, llm.executor.gpu.info
     assert header["device"] == llm.executor.gpu.name and info["backend_type"] in header["device"]
+    assert header["driver"] == info["description"]
     assert ("(software)" in header["device"]) == (info["adapter_type"] == "CPU")
 
 
