@@ -14,8 +14,9 @@ class Trace:
     """A run: the header says where and with which settings it happened, the events say what happened.
 
     ``header`` keys: ``schema``, ``pagedlab``, ``torch``, ``triton``, ``device``, ``compute_capability``, ``driver``
-    (over WebGPU: what its adapter says), ``dtype``, ``model``, ``engine`` (where it is not ours: "vLLM 0.32.0"), ``config`` (the knobs; ``num_blocks`` and
-    ``block_size`` among them), ``seed``, ``date``, ``live`` (false once read from a file).
+    (over WebGPU, as the adapter names it), ``dtype``, ``model``, ``engine`` (where it is not ours: "vLLM 0.32.0"),
+    ``config`` (the knobs; ``num_blocks`` and ``block_size`` among them), ``seed``, ``date``, ``live`` (false once read
+    from a file).
     """
 
     header: dict[str, Any]

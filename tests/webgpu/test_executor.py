@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from pagedlab import LLM, SamplingParams
 from pagedlab.engine.last_query import last_query
@@ -110,6 +112,38 @@ def test_batches_may_be_under_way_at_once_and_what_they_were_given_may_change():
     two = executor.submit([request([1, 2, 3, 4], 0, 4, [3])], SamplingMetadata([Draw(0, 4, 0)]))
     first[0].token_ids[:] = [0, 0, 0]
     assert len(executor.collect(two).token_ids) == 1 and executor.collect(one).token_ids == alone
+
+
+class Counted(TorchDispatchMode):
+    """What torch computes inside."""
+
+    def __init__(self):
+        super().__init__()
+        self.operations = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.operations.append(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+def test_a_step_is_one_submission_and_one_look_at_what_came_back_and_torch_computes_nothing(monkeypatch):
+    llm, _ = both()
+    gpu, counts = llm.executor.gpu, Counter()
+    for name in ("submission", "look_into", "read"):
+
+        def counted(*given, real=getattr(gpu, name), name=name):
+            counts[name] += 1
+            return real(*given)
+
+        monkeypatch.setattr(gpu, name, counted)
+    for prompt in PROMPTS:
+        llm.add_request(prompt, GREEDY)
+    steps = 0
+    with Counted() as torchs:
+        while llm.has_unfinished_requests():
+            llm.step()
+            steps += 1
+    assert steps >= 10 and counts == {"submission": steps, "look_into": steps} and not torchs.operations
 
 
 def test_logits_are_given_where_they_are_asked_for():
