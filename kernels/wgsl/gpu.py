@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,12 @@ from pagedlab.errors import PagedlabError
 
 HERE = Path(__file__).parent
 NUMBERS = {"float32": "f32", "float16": "f16"}
+MOST_GROUPS = 65535  # workgroups in one direction of a dispatch: what every implementation allows
+SMALLER = "Take a smaller pool (num_gpu_blocks_override), fewer requests (max_num_seqs) or a smaller model."
+NO_ADAPTER = (
+    "There is no WebGPU adapter on this machine. On Linux install the GPU's Vulkan driver; mesa-vulkan-drivers brings "
+    "one that a CPU runs."
+)
 # What a kernel may ask for beyond what every implementation gives.
 LIMITS = ("max-storage-buffer-binding-size", "max-buffer-size")
 
@@ -36,9 +43,11 @@ def library() -> Any:
 
 
 def adapters() -> list[Any]:
-    """Every adapter of this machine, those of hardware first. OpenGL's are left out: the same devices once more."""
-    found = library().gpu.enumerate_adapters_sync()
-    return sorted((one for one in found if one.info["backend_type"] != "OpenGL"), key=is_software)
+    """Every adapter of this machine, the strongest kind first. OpenGL's are left out: the same devices once more."""
+    kinds = ("DiscreteGPU", "IntegratedGPU")
+    found = [one for one in library().gpu.enumerate_adapters_sync() if one.info["backend_type"] != "OpenGL"]
+    rank = {kind: place for place, kind in enumerate(kinds)}
+    return sorted(found, key=lambda one: (is_software(one), rank.get(one.info["adapter_type"], len(kinds))))
 
 
 def is_software(adapter: Any) -> bool:
@@ -52,16 +61,29 @@ def name_of(adapter: Any) -> str:
     return f"{name}{' (software)' if is_software(adapter) else ''} · {adapter.info['backend_type']}"
 
 
+def _reason(error: Exception) -> str:
+    """What WebGPU said, in one line: neither where in it that was said, nor its drawing of the place in a text."""
+    beside = ("Validation Error", "Caused by:", "In wgpu", "┌", "│", "=")
+    lines = (line.strip() for line in str(error).splitlines())
+    text = " ".join(line for line in lines if line and not line.startswith(beside) and "│" not in line)
+    return " ".join(text.split())[:300] or "no reason given"
+
+
+def open_gpu(index: int = 0) -> GPU:
+    """The adapter of this number, as ``pagedlab doctor`` lists them, opened once. Raises PagedlabError where there is
+    none."""
+    return _open(index)
+
+
 @cache
-def open_gpu() -> GPU:
-    """The machine's first adapter, opened once. Raises PagedlabError where there is none."""
+def _open(index: int) -> GPU:
     found = adapters()
     if not found:
-        raise PagedlabError(
-            "There is no WebGPU adapter on this machine. On Linux install the GPU's Vulkan driver; "
-            "mesa-vulkan-drivers brings one that a CPU runs."
-        )
-    return GPU(found[0])
+        raise PagedlabError(NO_ADAPTER)
+    if not 0 <= index < len(found):
+        there = ", ".join(f"{i} ({name_of(one)})" for i, one in enumerate(found))
+        raise PagedlabError(f"There is no WebGPU adapter {index}; this machine has {there}.")
+    return GPU(found[index])
 
 
 class GPU:
@@ -70,15 +92,43 @@ class GPU:
     def __init__(self, adapter: Any) -> None:
         self._wgpu = library()
         self.info, self.name = adapter.info, name_of(adapter)
+        self.driver = self.info["description"] or None
         self.has_f16 = "shader-f16" in adapter.features
         self.limits = {name: adapter.limits[name] for name in LIMITS}
-        self.device = adapter.request_device_sync(
-            required_features=["shader-f16"] if self.has_f16 else [], required_limits=self.limits
-        )
+        with self.errors("The adapter cannot be opened"):
+            self.device = adapter.request_device_sync(
+                required_features=["shader-f16"] if self.has_f16 else [], required_limits=self.limits
+            )
         self.queue = self.device.queue
         use = self._wgpu.BufferUsage
         self._storage = use.STORAGE | use.COPY_DST | use.COPY_SRC
         self._readback = use.MAP_READ | use.COPY_DST
+
+    @contextmanager
+    def errors(self, what: str) -> Iterator[None]:
+        """Inside, what WebGPU refuses is a PagedlabError: one sentence that says ``what`` was tried."""
+        wgpu = self._wgpu
+        try:
+            yield
+        except wgpu.GPUOutOfMemoryError:
+            raise PagedlabError(f"{what}: {self.name} has no memory left. {SMALLER}") from None
+        except wgpu.GPUError as error:
+            reason = _reason(error)
+            if "device is lost" not in reason.lower():
+                raise PagedlabError(f"{what}: {self.name} refused it: {reason}") from None
+            _open.cache_clear()  # the next engine gets a new one
+            raise PagedlabError(
+                f"{what}: {self.name} is lost, and with it all that lay in its memory; its driver gave it up (it was "
+                "unplugged, reset, or a kernel took too long). Make a new engine, or restart the notebook's kernel."
+            ) from None
+
+    @contextmanager
+    def submission(self) -> Iterator[Any]:
+        """An encoder for what is to be done; it is handed over at the end, in one go."""
+        with self.errors("A submission"):
+            encoder = self.device.create_command_encoder()
+            yield encoder
+            self.queue.submit([encoder.finish()])
 
     @property
     def largest(self) -> int:
@@ -90,9 +140,10 @@ class GPU:
         if num_bytes > self.largest:
             raise PagedlabError(
                 f"{what}: {num_bytes:,} bytes are needed, and a buffer of {self.name} has at most {self.largest:,}. "
-                "Take a smaller pool (num_gpu_blocks_override), fewer requests (max_num_seqs) or a smaller model."
+                + SMALLER
             )
-        return self.device.create_buffer(size=max(16, -(-num_bytes // 4) * 4), usage=self._storage)
+        with self.errors(what):
+            return self.device.create_buffer(size=max(16, -(-num_bytes // 4) * 4), usage=self._storage)
 
     def upload(self, array: np.ndarray, what: str) -> Any:
         """A buffer with the bytes of ``array``."""
@@ -105,23 +156,27 @@ class GPU:
         if data.size % 4:  # WebGPU copies whole words
             data = np.concatenate([data, np.zeros(-data.size % 4, np.uint8)])
         if data.size:
-            self.queue.write_buffer(buffer, 0, data)
+            with self.errors("A write"):
+                self.queue.write_buffer(buffer, 0, data)
 
     def read(self, buffer: Any, num_bytes: int, offset: int = 0) -> bytes:
         """Waits for all that was submitted."""
-        return bytes(self.queue.read_buffer(buffer, offset, num_bytes))
+        with self.errors("A read"):
+            return bytes(self.queue.read_buffer(buffer, offset, num_bytes))
 
     def readback(self, num_bytes: int) -> Any:
         """A buffer that the host can look into once a copy has filled it."""
-        return self.device.create_buffer(size=max(16, num_bytes), usage=self._readback)
+        with self.errors("A read"):
+            return self.device.create_buffer(size=max(16, num_bytes), usage=self._readback)
 
     def look_into(self, readback: Any) -> bytes:
         """What a copy put there; waits for it. Good for one look."""
-        readback.map_sync(self._wgpu.MapMode.READ)
-        data = bytes(readback.read_mapped())
-        readback.unmap()
-        readback.destroy()
-        return data
+        with self.errors("A read"):
+            readback.map_sync(self._wgpu.MapMode.READ)
+            data = bytes(readback.read_mapped())
+            readback.unmap()
+            readback.destroy()
+            return data
 
     def kernel(self, name: str, number: str = "float32", **constants: int | float) -> Kernel:
         """The kernel of the file ``name``.wgsl, see :func:`text_of`."""
@@ -140,24 +195,21 @@ class Kernel:
     """A compiled kernel; its entry point has its name. What it binds, and whether it writes there, its text says."""
 
     def __init__(self, gpu: GPU, name: str, text: str) -> None:
-        self._device, wgpu = gpu.device, library()
+        self._gpu = gpu
         kinds = [line.partition("var<storage, ")[2] for line in text.splitlines() if "@binding(" in line]
-        stage = wgpu.ShaderStage.COMPUTE
+        stage = library().ShaderStage.COMPUTE
         entries = [
             {"binding": i, "visibility": stage, "buffer": {
                 "type": "storage" if kind.startswith("read_write") else "read-only-storage"}}
             for i, kind in enumerate(kinds)
         ]  # fmt: skip
-        try:
+        with gpu.errors(f"The kernel {name}.wgsl cannot be compiled"):
             self.layout = gpu.device.create_bind_group_layout(entries=entries)
             layout = gpu.device.create_pipeline_layout(bind_group_layouts=[self.layout])
             module = gpu.device.create_shader_module(code=text)
             self.pipeline = gpu.device.create_compute_pipeline(
                 layout=layout, compute={"module": module, "entry_point": name}
             )
-        except wgpu.GPUError as error:
-            first = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
-            raise PagedlabError(f"The kernel {name}.wgsl cannot be compiled for {gpu.name}: {first.strip()}") from None
 
     def bind(self, *buffers: Any) -> Any:
         """These buffers, in the order of the kernel's bindings, to be handed over with each dispatch."""
@@ -165,7 +217,8 @@ class Kernel:
             {"binding": i, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}}
             for i, buffer in enumerate(buffers)
         ]
-        return self._device.create_bind_group(layout=self.layout, entries=entries)
+        with self._gpu.errors("A kernel's buffers"):
+            return self._gpu.device.create_bind_group(layout=self.layout, entries=entries)
 
 
 Dispatch = tuple[Any, Any, tuple[int, ...]]  # a pipeline, what is bound to it, and how many workgroups

@@ -81,10 +81,9 @@ def by_wgsl(
     query_on, table, length = (gpu.upload(array, "A query") for array in asks)
     output, diary = gpu.buffer(asks[0].nbytes, "An output"), gpu.buffer(16 * heads * used, "A diary")
     kernel = gpu.kernel(NAME, number, **constants(query, layer, used, scale))
-    encoder = gpu.device.create_command_encoder()
     bound = kernel.bind(query_on, *kv, table, length, output, diary)
-    encode(encoder, [(kernel.pipeline, bound, (heads, 1))])
-    gpu.queue.submit([encoder.finish()])
+    with gpu.submission() as encoder:
+        encode(encoder, [(kernel.pipeline, bound, (heads, 1))])
     pages = np.frombuffer(gpu.read(diary, 16 * heads * used), np.uint32).reshape(heads, used, 4)
     places, floats = pages[..., :2].tolist(), pages[..., 2:].copy().view(np.float32).tolist()
     lines = [[(*p, *f) for p, f in zip(*of, strict=True)] for of in zip(places, floats, strict=True)]

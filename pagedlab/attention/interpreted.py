@@ -11,7 +11,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from pagedlab.attention.kv_pool import KVPool, LayerKV
@@ -50,12 +49,6 @@ def layer_of(num_blocks: int, used: list[int], key: torch.Tensor, value: torch.T
     layer = KVPool(1, num_blocks, *key.shape[1:], key.dtype).layer(0)
     layer.key[used], layer.value[used] = key, value
     return layer
-
-
-def layer_from(num_blocks: int, blocks: dict[int, tuple[np.ndarray, np.ndarray]], dtype: str) -> LayerKV:
-    """A layer with these blocks, each its K and its V, as an executor's ``read_block`` gives them."""
-    parts = (np.stack([pair[i] for pair in blocks.values()]) for i in (0, 1))
-    return layer_of(num_blocks, [*blocks], *(torch.from_numpy(part).to(getattr(torch, dtype)) for part in parts))
 
 
 if __name__ == "__main__":

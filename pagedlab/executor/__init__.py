@@ -5,6 +5,7 @@ The engine chooses one by the name of its device. Adding one is a file here and 
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import Any
 
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 TORCH = "pagedlab.executor.torch_executor:TorchExecutor"
+DEVICE_VARIABLE, AUTO = "PAGEDLAB_DEVICE", "auto"
 # Kind of device -> class, called with (model, device=, dtype=, seed=). Loaded when it is asked for.
 EXECUTORS = {
     "cpu": TORCH,
@@ -53,11 +55,16 @@ def find_executor(given: Any, model: Any, *, device: Any, dtype: Any, seed: int)
 
 
 def make_executor(model: str | None = None, *, device: Any = None, dtype: Any = None, seed: int = 0) -> Executor:
-    """The executor for ``device`` (None: CUDA where there is one, else the CPU), with ``model`` on it (None: what it
-    takes by default). Raises PagedlabError for a device, a dtype or a model that is not to be had here."""
+    """The executor for ``device``, with ``model`` on it (None: what it takes by default). ``device`` None is what the
+    environment variable PAGEDLAB_DEVICE says; where that is not set, or "auto", it is CUDA where there is one, else the
+    CPU. Raises PagedlabError for a device, a dtype or a model that is not to be had here."""
+    named_in = "" if device is not None else f" in {DEVICE_VARIABLE}"
+    device = device if device is not None else os.environ.get(DEVICE_VARIABLE) or AUTO
+    device = None if device == AUTO else device
     kind = "cpu" if device is None else str(device).partition(":")[0]
     if kind not in EXECUTORS:
-        raise PagedlabError(f"Unknown device {device!r}; allowed are {', '.join(EXECUTORS)}, and cuda:0 and the like.")
+        allowed = ", ".join((AUTO, *EXECUTORS))
+        raise PagedlabError(f"Unknown device {device!r}{named_in}; allowed are {allowed}, and cuda:0 and the like.")
     module, _, name = EXECUTORS[kind].partition(":")
     named = {} if model is None else {"model": model}
     return getattr(import_module(module), name)(**named, device=device, dtype=dtype, seed=seed)

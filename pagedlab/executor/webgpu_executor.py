@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from pagedlab.errors import PagedlabError, whole
+from pagedlab.errors import PagedlabError
 from pagedlab.executor.abstract import SamplerOutput, SamplingMetadata, ScheduledRequest
 from pagedlab.executor.pool_size import MemoryInUse, PoolBudget, activation_peak, most_tokens, plan_pool
 from pagedlab.executor.runner import last_one_writes
 from pagedlab.executor.sampling import sample
-from pagedlab.executor.webgpu_model import LANES, Program, WebGPUModel
-from pagedlab.kernels.pairs import check_pairs
+from pagedlab.executor.webgpu_model import Program, WebGPUModel
+from pagedlab.executor.webgpu_pool import Snapshot, WebGPUPool
 from pagedlab.kernels.wgsl.gpu import encode, open_gpu
 from pagedlab.model.weights import load_model
 
@@ -29,21 +29,22 @@ DTYPES = ("float32", "float16")
 class WebGPUExecutor:
     """See :class:`pagedlab.executor.Executor`.
 
-    model: a name, as of ``pagedlab.model.weights.load_model``. dtype: "float16" or "float32"; None is float16 where the
-    adapter has it. seed: of random weights.
+    device: "webgpu" is this machine's first adapter, "webgpu:1" the second. model: a name, as of
+    ``pagedlab.model.weights.load_model``. dtype: "float16" or "float32"; None is float16 where the adapter has it.
+    seed: of random weights.
     """
 
     sampler = staticmethod(sample)
 
     def __init__(self, model: str = "smollm2", *, device: Any = None, dtype: Any = None, seed: int = 0) -> None:
-        self.gpu = open_gpu()
+        self.gpu = open_gpu(_adapter(device))
         name = str(dtype or ("float16" if self.gpu.has_f16 else "float32")).removeprefix("torch.")
         if name not in DTYPES or (name == "float16" and not self.gpu.has_f16):
             known = " and ".join(DTYPES if self.gpu.has_f16 else DTYPES[:1])
             raise PagedlabError(f"dtype is {dtype!r}; {self.gpu.name} has {known}.")
-        self.model, self.tokenizer = load_model(model, device="cpu", dtype=torch.float32, seed=seed)
-        self.model_config = self.model.config
-        self.weights = WebGPUModel(self.gpu, self.model, name)
+        weights, self.tokenizer = load_model(model, device="cpu", dtype=torch.float32, seed=seed)
+        self.model_config = weights.config
+        self.model = WebGPUModel(self.gpu, weights, getattr(torch, name))
         self.close()
 
     def share(self) -> WebGPUExecutor:
@@ -52,11 +53,11 @@ class WebGPUExecutor:
         return twin
 
     def close(self) -> None:
-        self.pool: list[tuple[Any, Any]] | None = None  # of each layer: K, V [blocks, block size, KV heads, head size]
+        self.kv_pool: WebGPUPool | None = None
         self.program: Program | None = None
 
     def describe(self) -> dict[str, Any]:
-        c, dtype = self.model_config, self.weights.dtype
+        c = self.model_config
         shape = {name: getattr(c, name) for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_size")}
         return {
             "torch": torch.__version__,
@@ -64,106 +65,52 @@ class WebGPUExecutor:
             "device": self.gpu.name,
             "compute_capability": None,
             "attention_backend": "webgpu",
-            "dtype": dtype,
+            "driver": self.gpu.driver,
+            "dtype": self.model.number,
             "precision": "float32",
             "model": c.name,
-            "model_shape": shape | {"bytes_per_element": np.dtype(dtype).itemsize},
+            "model_shape": shape | {"bytes_per_element": self.model.dtype.itemsize},
         }
 
     # -------------------------------------------------------------------------------------------------------- memory
 
     def plan(self, config: EngineConfig) -> PoolBudget:
+        """WebGPU does not tell how much memory there is: ``device_memory`` is a stated amount, as on a CPU."""
         activations = activation_peak(self.model_config, 4, config)
-        used = MemoryInUse(config.device_memory, self.weights.num_bytes, activations, 0, measured=False)
-        return plan_pool(self.model_config, np.dtype(self.weights.dtype).itemsize, used, config)
+        used = MemoryInUse(config.device_memory, self.model.num_bytes, activations, 0, measured=False)
+        return plan_pool(self.model_config, self.model.dtype.itemsize, used, config)
 
     def initialize(self, config: EngineConfig, budget: PoolBudget) -> None:
         if self.program is not None:
             raise PagedlabError("This executor serves an engine already; give the second one executor.share().")
         c = self.model_config
-        self.num_blocks, self.block_size = budget.num_blocks, config.block_size
-        self._block_shape = (config.block_size, c.num_kv_heads, c.head_size)
-        self._block_bytes = int(np.prod(self._block_shape)) * np.dtype(self.weights.dtype).itemsize
-        pool = [
-            tuple(self.gpu.buffer(budget.num_blocks * self._block_bytes, f"K of {budget.num_blocks} blocks")
-                  for _ in ("K", "V"))
-            for _ in range(c.num_layers)
-        ]  # fmt: skip
-        self._cpu_pool = np.zeros((c.num_layers, 2, budget.num_cpu_blocks, *self._block_shape), self.weights.dtype)
-        numbers = int(np.prod(self._block_shape))
-        self._move = self.gpu.kernel("move_blocks", self.weights.dtype, BLOCK=numbers, LANES=LANES)
-        self._zeros = self.gpu.buffer(self._block_bytes, "A block")
+        shape = (config.block_size, c.num_kv_heads, c.head_size)
+        self.kv_pool = WebGPUPool(
+            self.gpu, c.num_layers, budget.num_blocks, shape, self.model.number, budget.num_cpu_blocks
+        )
         self._table_width = -(-config.max_model_len // config.block_size) + 1
         self.program = Program(
-            self.weights, pool, block_size=config.block_size, table_width=self._table_width,
+            self.model, self.kv_pool.buffers, block_size=config.block_size, table_width=self._table_width,
             most_tokens=min(most_tokens(config), TOKENS_AT_A_TIME), most_rows=config.max_num_seqs,
         )  # fmt: skip
-        self.pool = pool
-
-    def _moves(self, jobs: list[tuple[Any, Any]], sources: list[int], destinations: list[int]) -> list:
-        """What copies these blocks from each origin to its copies."""
-        ids = [self.gpu.upload(np.array(blocks, np.uint32), "Block ids") for blocks in (sources, destinations)]
-        move, groups = self._move, (len(sources),)
-        return [(move.pipeline, move.bind(origin, *ids, copies), groups) for origin, copies in jobs]
-
-    def _submit(self, dispatches: list) -> None:
-        encoder = self.gpu.device.create_command_encoder()
-        encode(encoder, dispatches)
-        self.gpu.queue.submit([encoder.finish()])
-
-    def _flat(self) -> list[Any]:
-        return [part for layer in self.pool for part in layer]
-
-    def _between(self, count: int) -> list[Any]:
-        """Memory for so many blocks of each layer's K and V."""
-        return [self.gpu.buffer(count * self._block_bytes, f"Copies of {count} blocks") for _ in self._flat()]
-
-    def _taken(self, blocks: list[int]) -> list[Any]:
-        kept = self._between(len(blocks))
-        if blocks:
-            self._submit(self._moves(list(zip(self._flat(), kept, strict=True)), blocks, [*range(len(blocks))]))
-        return kept
-
-    def _put(self, kept: list[Any], sources: list[int], blocks: list[int]) -> None:
-        if blocks:
-            self._submit(self._moves(list(zip(kept, self._flat(), strict=True)), sources, blocks))
 
     def copy_blocks(self, pairs: list[tuple[int, int]]) -> None:
-        sources, destinations = check_pairs("copy_blocks", pairs, self.num_blocks, self.num_blocks)
-        if sources:
-            self._put(self._taken(sources), [*range(len(sources))], destinations)
+        self.kv_pool.copy_blocks(pairs)
 
     def swap_out(self, pairs: list[tuple[int, int]]) -> None:
-        sources, destinations = check_pairs("swap_out", pairs, self.num_blocks, self._cpu_pool.shape[2])
-        if not sources:
-            return
-        shape = (len(sources), *self._block_shape)
-        for i, part in enumerate(self._taken(sources)):
-            data = self.gpu.read(part, len(sources) * self._block_bytes)
-            self._cpu_pool[i // 2, i % 2, destinations] = np.frombuffer(data, self.weights.dtype).reshape(shape)
+        self.kv_pool.swap_out(pairs)
 
     def swap_in(self, pairs: list[tuple[int, int]]) -> None:
-        sources, destinations = check_pairs("swap_in", pairs, self._cpu_pool.shape[2], self.num_blocks)
-        if sources:
-            kept = [self.gpu.upload(part[sources], "swapped blocks") for layer in self._cpu_pool for part in layer]
-            self._put(kept, [*range(len(sources))], destinations)
+        self.kv_pool.swap_in(pairs)
 
     def read_block(self, layer: int, block: int) -> tuple[np.ndarray, np.ndarray]:
-        for name, index, most in (("layer", layer, len(self.pool)), ("block", block, self.num_blocks)):
-            if not 0 <= whole(index, name) < most:
-                raise PagedlabError(f"There is no {name} {index}; allowed are 0 to {most - 1}.")
-        data = [self.gpu.read(part, self._block_bytes, block * self._block_bytes) for part in self.pool[layer]]
-        key, value = (np.frombuffer(d, self.weights.dtype).reshape(self._block_shape).astype(np.float32) for d in data)
-        return key, value
+        return self.kv_pool.read_block(layer, block)
 
-    def snapshot(self, blocks: list[int], cpu_blocks: list[int]) -> tuple:
-        return list(blocks), self._taken(blocks), list(cpu_blocks), self._cpu_pool[:, :, cpu_blocks].copy()
+    def snapshot(self, blocks: list[int], cpu_blocks: list[int]) -> Snapshot:
+        return self.kv_pool.snapshot(blocks, cpu_blocks)
 
-    def restore(self, snapshot: tuple, clear: list[int]) -> None:
-        blocks, kept, cpu_blocks, cpu_kept = snapshot
-        self._put([self._zeros] * len(kept), [0] * len(clear), list(clear))
-        self._put(kept, [*range(len(blocks))], blocks)
-        self._cpu_pool[:, :, cpu_blocks] = cpu_kept
+    def restore(self, snapshot: Snapshot, clear: list[int]) -> None:
+        self.kv_pool.restore(snapshot, clear)
 
     # --------------------------------------------------------------------------------------------------------- steps
 
@@ -179,23 +126,18 @@ class WebGPUExecutor:
         vector, back = 4 * c.hidden_size, None
         for first in range(0, num_tokens, most):
             count = min(most, num_tokens - first)
-            for name in ("token_ids", "positions", "slots", "requests"):
-                self.gpu.write(b[name], numbers[name][first : first + count])
-            if first == 0:
-                self.gpu.write(b["tables"], numbers["tables"])
-            self.gpu.write(b["counts"], np.array([count, len(rows)], np.uint32))
-            encoder = self.gpu.device.create_command_encoder()
-            encode(encoder, program.layers(count))
-            for place, row in enumerate(rows):
-                at = int(ends[row]) - first
-                if 0 <= at < count:
-                    encoder.copy_buffer_to_buffer(b["hidden"], at * vector, b["last"], place * vector, vector)
-            if rows and first + count == num_tokens:
-                encode(encoder, program.scores(len(rows)))
-                source, width = (b["chosen"], 4) if greedy else (b["logits"], 4 * c.vocab_size)
-                back = self.gpu.readback(len(rows) * width)
-                encoder.copy_buffer_to_buffer(source, 0, back, 0, len(rows) * width)
-            self.gpu.queue.submit([encoder.finish()])
+            self._write(numbers, first, count, len(rows))
+            with self.gpu.submission() as encoder:
+                encode(encoder, program.layers_of(count))
+                for place, row in enumerate(rows):
+                    at = int(ends[row]) - first
+                    if 0 <= at < count:
+                        encoder.copy_buffer_to_buffer(b["hidden"], at * vector, b["last"], place * vector, vector)
+                if rows and first + count == num_tokens:
+                    encode(encoder, program.scores_of(len(rows)))
+                    source, width = (b["chosen"], 4) if greedy else (b["logits"], 4 * c.vocab_size)
+                    back = self.gpu.readback(len(rows) * width)
+                    encoder.copy_buffer_to_buffer(source, 0, back, 0, len(rows) * width)
         return back, rows, greedy, sampling
 
     def collect(self, handle: tuple) -> SamplerOutput:
@@ -213,20 +155,29 @@ class WebGPUExecutor:
         return SamplerOutput(token_ids, logits[[place[row] for row in sampling.logits]])
 
     def last_query(self, token_id: int, context: int, block_ids: list[int], layer: int) -> torch.Tensor:
-        """query [query heads, head size] float32 of ``layer`` for the token at the end of a context of so many tokens.
-        Nothing is written to the pool."""
-        program, c = self.program, self.model_config
-        table = np.array(block_ids, np.uint32)
-        for name, data in (("token_ids", [token_id]), ("positions", [context - 1]), ("slots", [0xFFFFFFFF]),
-                           ("requests", [0]), ("counts", [1, 0]), ("tables", table)):  # fmt: skip
-            self.gpu.write(program.buffers[name], np.array(data, np.uint32))
-        embeds, qkv = len(self.weights.embedding.pieces), len(self.weights.layers[layer]["qkv"].pieces)
-        steps = program.layers(1)
-        each = (len(steps) - embeds) // c.num_layers
-        self._submit(steps[: embeds + layer * each + 1 + qkv + 1])  # to where queries and keys are turned
-        shape = (c.num_query_heads, c.head_size)
-        data = self.gpu.read(program.buffers["qkv"], 4 * int(np.prod(shape)))
-        return torch.from_numpy(np.frombuffer(data, np.float32).reshape(shape).copy())
+        """query float32 [query heads, head size] of ``layer`` for the token at the end of a context of so many tokens.
+
+        It goes through the model once more and reads the K and V that are in the pool, its own among them; nothing is
+        written there, so a run is not disturbed.
+        """
+        table = np.zeros((1, self._table_width), np.uint32)
+        table[0, : len(block_ids)] = block_ids
+        one = {"token_ids": token_id, "positions": context - 1, "slots": 0, "requests": 0}
+        numbers = {name: np.array([number], np.uint32) for name, number in one.items()} | {"tables": table}
+        self._write(numbers, 0, 1, 0)
+        with self.gpu.submission() as encoder:
+            encode(encoder, self.program.query_of(layer))
+        data = self.gpu.read(self.program.buffers["qkv"], 4 * self.program.attended)
+        return torch.frombuffer(bytearray(data), dtype=torch.float32).view(-1, self.model_config.head_size)
+
+    def _write(self, numbers: dict[str, np.ndarray], first: int, count: int, rows: int) -> None:
+        """To the GPU: what the kernels read of ``count`` tokens from the ``first`` one on; ``rows``: wanted of them."""
+        buffers = self.program.buffers
+        for name in ("token_ids", "positions", "slots", "requests"):
+            self.gpu.write(buffers[name], numbers[name][first : first + count])
+        if first == 0:
+            self.gpu.write(buffers["tables"], numbers["tables"])
+        self.gpu.write(buffers["counts"], np.array([count, rows], np.uint32))
 
     def _numbers(self, batch: list[ScheduledRequest]) -> dict[str, np.ndarray]:
         """The batch as numbers: token ids, positions, slots and the request's row [tokens], block tables [requests,
@@ -235,10 +186,10 @@ class WebGPUExecutor:
         tables = np.zeros((len(batch), self._table_width), np.uint32)
         for row, part in enumerate(batch):
             ids = np.asarray(part.table.block_ids, np.int64)
-            self._check("block", ids, self.num_blocks)
+            self._check("block", ids, self.kv_pool.num_blocks)
             tables[row, : len(ids)] = ids
         slots = np.concatenate([part.table.slot_mapping(part.start, part.end) for part in batch]).astype(np.int64)
-        self._check("slot", slots, self.num_blocks * self.block_size)
+        self._check("slot", slots, self.kv_pool.num_blocks * self.kv_pool.block_size)
         last_one_writes(slots)
         return {
             "token_ids": np.concatenate([part.token_ids[part.start : part.end] for part in batch]).astype(np.uint32),
@@ -252,3 +203,11 @@ class WebGPUExecutor:
         if len(ids) and not 0 <= ids.min() <= ids.max() < most:
             wrong = ids.min() if ids.min() < 0 else ids.max()
             raise PagedlabError(f"There is no {name} {wrong}; allowed are 0 to {most - 1}.")
+
+
+def _adapter(device: Any) -> int:
+    """The number in "webgpu:1"; 0 where there is none."""
+    number = str(device or "").partition(":")[2] or "0"
+    if not (number.isascii() and number.isdigit()):
+        raise PagedlabError(f"device is {device!r}; behind webgpu: stands the number of an adapter (pagedlab doctor).")
+    return int(number)

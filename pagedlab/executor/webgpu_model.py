@@ -5,6 +5,7 @@ The same parts as ``pagedlab/model/llama.py``, kernel for kernel; nothing is com
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +13,12 @@ import numpy as np
 import torch
 
 from pagedlab.errors import PagedlabError
-from pagedlab.kernels.wgsl.gpu import GPU, Dispatch
+from pagedlab.kernels.wgsl.gpu import GPU, MOST_GROUPS, Dispatch, Kernel
 from pagedlab.model.llama import LlamaModel, rope_frequencies
 
 LANES = 64
 ROWS = 8  # of a matrix that one workgroup takes
 TOKENS = 4  # vectors that it multiplies them with, where there are as many
-MOST_GROUPS = 65535  # workgroups in one direction of a dispatch: what every implementation allows
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,13 @@ class Matrix:
 
 
 class WebGPUModel:
-    """The weights of ``model`` on ``gpu``, as numbers of ``dtype`` ("float32" or "float16")."""
+    """The weights of ``model`` on ``gpu``, as numbers of ``dtype``, float32 or float16. ``num_bytes``: of weights."""
 
-    def __init__(self, gpu: GPU, model: LlamaModel, dtype: str) -> None:
+    device = torch.device("cpu")  # where torch measures what a chapter compares with
+
+    def __init__(self, gpu: GPU, model: LlamaModel, dtype: torch.dtype) -> None:
         self.gpu, self.config, self.dtype = gpu, model.config, dtype
+        self.number = str(dtype).removeprefix("torch.")  # as the kernels call it
         c = self.config
         for name, size in (("hidden_size", c.hidden_size), ("head_size", c.head_size),
                            ("intermediate_size", c.intermediate_size)):  # fmt: skip
@@ -74,7 +77,27 @@ class WebGPUModel:
         return Matrix(pieces, *array.shape)
 
     def _numbers(self, weight: torch.Tensor) -> np.ndarray:
-        return weight.detach().float().numpy().astype(self.dtype)
+        return weight.detach().to(self.dtype).numpy()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kernel of a step. ``part`` of the model, as ``layers`` names it. ``one``, ``several``: the kernel for a
+    single token and for more of them, of which the second takes ``at_once`` with a workgroup. ``groups``: workgroups
+    for each of these (None: one, which is counted in x)."""
+
+    part: str
+    one: Kernel
+    several: Kernel
+    at_once: int
+    bound: Any
+    groups: int | None
+
+    def dispatch(self, count: int) -> Dispatch:
+        """For ``count`` tokens."""
+        kernel, at_once = (self.one, 1) if count == 1 else (self.several, self.at_once)
+        times = -(-count // at_once)
+        return kernel.pipeline, self.bound, (times,) if self.groups is None else (self.groups, times)
 
 
 class Program:
@@ -87,84 +110,112 @@ class Program:
         self, model: WebGPUModel, pool: list[tuple[Any, Any]], *, block_size: int, table_width: int, most_tokens: int,
         most_rows: int,
     ) -> None:  # fmt: skip
-        self.model, c, gpu = model, model.config, model.gpu
+        self.model, c = model, model.config
         self.most_tokens, self.most_rows = most_tokens, most_rows
-        heads = c.num_query_heads + 2 * c.num_kv_heads
-        width, attended, inner = heads * c.head_size, c.num_query_heads * c.head_size, c.intermediate_size
-        sizes = {"token_ids": most_tokens, "positions": most_tokens, "slots": most_tokens, "requests": most_tokens,
-                 "tables": most_rows * table_width, "counts": 2, "hidden": most_tokens * c.hidden_size,
-                 "normed": max(most_tokens, most_rows) * c.hidden_size, "qkv": most_tokens * width,
-                 "attended": most_tokens * attended, "gate_up": most_tokens * 2 * inner, "gated": most_tokens * inner,
-                 "last": most_rows * c.hidden_size, "logits": most_rows * c.vocab_size,
-                 "chosen": most_rows}  # fmt: skip
-        self.buffers = b = {name: gpu.buffer(4 * size, f"The step's {name}") for name, size in sizes.items()}
+        self.attended = c.num_query_heads * c.head_size
+        self.width = self.attended + 2 * c.num_kv_heads * c.head_size  # of a token's query, key and value
+        self.buffers = self._buffers(table_width)
+        self._products: dict[tuple, tuple[Kernel, Kernel]] = {}
+        self._kernels = self._compile(block_size, table_width)
+        self.embed = self._embed()
+        self.layers = [self._layer(*one) for one in zip(model.layers, pool, strict=True)]
+        self.scores = [
+            self._norm("last", model.norm),
+            *self._product("head", model.head, "normed", "logits", COUNT=1),
+            self._step("argmax", "logits", "chosen"),
+        ]
 
-        def kernel(name: str, lanes: int = LANES, **constants: int | float) -> Any:
-            return gpu.kernel(name, model.dtype, LANES=lanes, **constants)
-
-        embeds = [(kernel("embed", HIDDEN=c.hidden_size, FIRST=first, ROWS=rows), buffer)
-                  for buffer, first, rows in model.embedding.pieces]  # fmt: skip
-        norm = kernel("rms_norm", HIDDEN=c.hidden_size, EPSILON=float(c.rms_norm_eps))
-        rope = kernel("rope", HEADS=c.num_query_heads + c.num_kv_heads, WIDTH=width, HEAD_SIZE=c.head_size)
-        write = kernel("write_kv", ROW=c.num_kv_heads * c.head_size, KEY=attended, WIDTH=width)
-        attend = kernel("attend", GROUP=c.num_query_heads // c.num_kv_heads, KV_HEADS=c.num_kv_heads,
-                        HEAD_SIZE=c.head_size, BLOCK_SIZE=block_size, WIDTH=width, TABLE=table_width,
-                        SCALE=c.head_size**-0.5)  # fmt: skip
-        gate = kernel("gate", INTERMEDIATE=inner)
-        argmax = kernel("argmax", lanes=256, VOCABULARY=c.vocab_size)
-
-        # (kernel for one vector, for several, what is bound, groups in x, and what the second number of groups is)
-        self._linears: dict[tuple, tuple[Any, Any]] = {}
-        turned = -(-(c.num_query_heads + c.num_kv_heads) * c.head_size // 2 // LANES)
-        steps = [(k.pipeline, k.bind(buffer, b["token_ids"], b["hidden"]), 0) for k, buffer in embeds]
-        for layer, (key, value) in zip(model.layers, pool, strict=True):
-            steps += [(norm.pipeline, norm.bind(b["hidden"], layer["attention_norm"], b["normed"]), 0)]
-            steps += self._linear(layer["qkv"], layer["qkv_bias"], "normed", "qkv", BIAS=int(c.qkv_bias))
-            steps += [
-                (rope.pipeline, rope.bind(b["positions"], model.cosines, model.sines, b["qkv"]), turned),
-                (write.pipeline, write.bind(b["qkv"], b["slots"], key, value), 0),
-                (attend.pipeline, attend.bind(b["qkv"], key, value, b["tables"], b["requests"], b["positions"],
-                                              b["attended"]), c.num_kv_heads),
-            ]  # fmt: skip
-            steps += self._linear(layer["output"], model.none, "attended", "hidden", ADD=1)
-            steps += [(norm.pipeline, norm.bind(b["hidden"], layer["mlp_norm"], b["normed"]), 0)]
-            steps += self._linear(layer["gate_up"], model.none, "normed", "gate_up")
-            steps += [(gate.pipeline, gate.bind(b["gate_up"], b["gated"]), -(-inner // LANES))]
-            steps += self._linear(layer["down"], model.none, "gated", "hidden", ADD=1)
-        self._steps = steps
-        self._ends = [(norm.pipeline, norm.bind(b["last"], model.norm, b["normed"]), 0)]
-        self._ends += self._linear(model.head, model.none, "normed", "logits", COUNT=1)
-        self._ends += [(argmax.pipeline, argmax.bind(b["logits"], b["chosen"]), 0)]
-
-    def _linear(
-        self, matrix: Matrix, bias: Any, source: str, result: str, *, ADD: int = 0, BIAS: int = 0, COUNT: int = 0
-    ) -> list[tuple]:
-        b, found = self.buffers, []
-        for buffer, first, rows in matrix.pieces:
-            constants = dict(IN=matrix.columns, OUT=rows, FIRST=first, WIDTH=matrix.rows)
-            constants |= dict(ADD=ADD, BIAS=BIAS, COUNT=COUNT)
-            key = tuple(constants.values())
-            if key not in self._linears:
-                self._linears[key] = tuple(
-                    self.model.gpu.kernel("linear", self.model.dtype, LANES=32, ROWS=ROWS, TOKENS=tokens, **constants)
-                    for tokens in (1, TOKENS)
-                )
-            one, several = self._linears[key]
-            bound = one.bind(b["counts"], buffer, bias, b[source], b[result])
-            found.append(((one.pipeline, several.pipeline), bound, -(-rows // ROWS)))
-        return found
-
-    def layers(self, tokens: int) -> list[Dispatch]:
+    def layers_of(self, tokens: int) -> list[Dispatch]:
         """From token ids to what the last layer leaves in ``hidden`` [tokens, hidden size]."""
-        return [_dispatch(*step, tokens) for step in self._steps]
+        steps = itertools.chain(self.embed, *self.layers)
+        return [step.dispatch(tokens) for step in steps]
 
-    def scores(self, rows: int) -> list[Dispatch]:
+    def scores_of(self, rows: int) -> list[Dispatch]:
         """From ``last`` [rows, hidden size] to ``logits`` [rows, vocabulary] and ``chosen`` [rows]."""
-        return [_dispatch(*step, rows) for step in self._ends]
+        return [step.dispatch(rows) for step in self.scores]
 
+    def query_of(self, layer: int) -> list[Dispatch]:
+        """For one token: up to what attention of ``layer`` is asked, in ``qkv``. K and V stay as they are."""
+        before = itertools.chain(self.embed, *self.layers[:layer])
+        last = itertools.takewhile(lambda step: step.part != "write_kv", self.layers[layer])
+        return [step.dispatch(1) for step in itertools.chain(before, last) if step.part != "write_kv"]
 
-def _dispatch(pipeline: Any, bound: Any, groups: int, count: int) -> Dispatch:
-    """``groups`` 0: a workgroup for each token; else so many for each token, or for some tokens, of a product."""
-    if isinstance(pipeline, tuple):
-        return (pipeline[0], bound, (groups, 1)) if count == 1 else (pipeline[1], bound, (groups, -(-count // TOKENS)))
-    return pipeline, bound, (groups, count) if groups else (count,)
+    def _buffers(self, table_width: int) -> dict[str, Any]:
+        """The step's memory, four bytes a number."""
+        c, tokens, rows = self.model.config, self.most_tokens, self.most_rows
+        numbers = {name: tokens for name in ("token_ids", "positions", "slots", "requests")}
+        numbers |= {"tables": rows * table_width, "counts": 2, "chosen": rows}
+        vectors = {"hidden": c.hidden_size, "qkv": self.width, "attended": self.attended,
+                   "gate_up": 2 * c.intermediate_size, "gated": c.intermediate_size}  # fmt: skip
+        numbers |= {name: tokens * size for name, size in vectors.items()}
+        numbers |= {"normed": max(tokens, rows) * c.hidden_size, "last": rows * c.hidden_size}
+        numbers |= {"logits": rows * c.vocab_size}
+        return {name: self.model.gpu.buffer(4 * size, f"The step's {name}") for name, size in numbers.items()}
+
+    def _compile(self, block_size: int, table_width: int) -> dict[str, Kernel]:
+        """Every kernel but the products."""
+        c = self.model.config
+        turned = c.num_query_heads + c.num_kv_heads
+        constants = {
+            "rms_norm": dict(HIDDEN=c.hidden_size, EPSILON=float(c.rms_norm_eps)),
+            "rope": dict(HEADS=turned, WIDTH=self.width, HEAD_SIZE=c.head_size),
+            "write_kv": dict(ROW=c.num_kv_heads * c.head_size, KEY=self.attended, WIDTH=self.width),
+            "attend": dict(GROUP=c.num_query_heads // c.num_kv_heads, KV_HEADS=c.num_kv_heads, HEAD_SIZE=c.head_size,
+                           BLOCK_SIZE=block_size, WIDTH=self.width, TABLE=table_width, SCALE=c.head_size**-0.5),
+            "gate": dict(INTERMEDIATE=c.intermediate_size),
+        }  # fmt: skip
+        made = {name: self._kernel(name, LANES=LANES, **of) for name, of in constants.items()}
+        return made | {"argmax": self._kernel("argmax", LANES=256, VOCABULARY=c.vocab_size)}
+
+    def _kernel(self, name: str, **constants: int | float) -> Kernel:
+        return self.model.gpu.kernel(name, self.model.number, **constants)
+
+    def _step(self, part: str, *bound: Any, groups: int | None = None, kernel: Kernel | None = None) -> Step:
+        """``bound``: buffers, or names of the step's own. ``kernel``: by default the part's."""
+        kernel = kernel or self._kernels[part]
+        buffers = (self.buffers[one] if isinstance(one, str) else one for one in bound)
+        return Step(part, kernel, kernel, 1, kernel.bind(*buffers), groups)
+
+    def _embed(self) -> list[Step]:
+        steps = []
+        for buffer, first, rows in self.model.embedding.pieces:
+            kernel = self._kernel("embed", LANES=LANES, HIDDEN=self.model.config.hidden_size, FIRST=first, ROWS=rows)
+            steps.append(self._step("embed", buffer, "token_ids", "hidden", kernel=kernel))
+        return steps
+
+    def _norm(self, source: str, weight: Any) -> Step:
+        return self._step("rms_norm", source, weight, "normed")
+
+    def _layer(self, layer: dict[str, Any], pool: tuple[Any, Any]) -> list[Step]:
+        model, c = self.model, self.model.config
+        turned = -(-(c.num_query_heads + c.num_kv_heads) * c.head_size // 2 // LANES)
+        return [
+            self._norm("hidden", layer["attention_norm"]),
+            *self._product("qkv", layer["qkv"], "normed", "qkv", bias=layer["qkv_bias"], BIAS=int(c.qkv_bias)),
+            self._step("rope", "positions", model.cosines, model.sines, "qkv", groups=turned),
+            self._step("write_kv", "qkv", "slots", *pool),
+            self._step("attend", "qkv", *pool, "tables", "requests", "positions", "attended", groups=c.num_kv_heads),
+            *self._product("output", layer["output"], "attended", "hidden", ADD=1),
+            self._norm("hidden", layer["mlp_norm"]),
+            *self._product("gate_up", layer["gate_up"], "normed", "gate_up"),
+            self._step("gate", "gate_up", "gated", groups=-(-c.intermediate_size // LANES)),
+            *self._product("down", layer["down"], "gated", "hidden", ADD=1),
+        ]
+
+    def _product(
+        self, part: str, matrix: Matrix, source: str, result: str, *, bias: Any = None, ADD: int = 0, BIAS: int = 0,
+        COUNT: int = 0,
+    ) -> list[Step]:  # fmt: skip
+        """``matrix`` with each vector of ``source``: a kernel for one, and one for TOKENS at once."""
+        steps = []
+        for buffer, first, rows in matrix.pieces:
+            constants = dict(IN=matrix.columns, OUT=rows, FIRST=first, WIDTH=matrix.rows, ADD=ADD, BIAS=BIAS)
+            constants |= dict(COUNT=COUNT, LANES=32, ROWS=ROWS)
+            key = tuple(constants.values())
+            if key not in self._products:
+                self._products[key] = tuple(self._kernel("linear", TOKENS=n, **constants) for n in (1, TOKENS))
+            one, several = self._products[key]
+            given = (self.buffers["counts"], buffer, self.model.none if bias is None else bias,
+                     self.buffers[source], self.buffers[result])  # fmt: skip
+            steps.append(Step(part, one, several, TOKENS, one.bind(*given), -(-rows // ROWS)))
+        return steps

@@ -13,9 +13,10 @@ from pagedlab.trace.events import BatchReceived, Event, StepEnded
 class Trace:
     """A run: the header says where and with which settings it happened, the events say what happened.
 
-    ``header`` keys: ``schema``, ``pagedlab``, ``torch``, ``triton``, ``device``, ``compute_capability``, ``dtype``,
-    ``model``, ``engine`` (where it is not ours: "vLLM 0.32.0"), ``config`` (the knobs; ``num_blocks`` and
-    ``block_size`` among them), ``seed``, ``date``, ``live`` (false once read from a file).
+    ``header`` keys: ``schema``, ``pagedlab``, ``torch``, ``triton``, ``device``, ``compute_capability``, ``driver``
+    (over WebGPU, as the adapter names it), ``dtype``, ``model``, ``engine`` (where it is not ours: "vLLM 0.32.0"),
+    ``config`` (the knobs; ``num_blocks`` and ``block_size`` among them), ``seed``, ``date``, ``live`` (false once read
+    from a file).
     """
 
     header: dict[str, Any]

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from pagedlab import doctor
+from pagedlab.kernels.wgsl.gpu import adapters, name_of
 from pagedlab.model import download
 
 
@@ -36,6 +37,41 @@ def test_here_the_course_can_run(run):
         assert line(done.out, "Triton")[0] == "note"
     if not torch.cuda.is_available():
         assert "no CUDA device: the CPU is used" in line(done.out, "device")[1]
+
+
+def test_adapters_are_listed_with_how_to_use_them_and_nothing_is_left_behind(run, monkeypatch, tmp_path):
+    found = adapters()  # in this process, which may keep a cache
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    state, text = line(run("doctor").out, "WebGPU")
+    assert state == ("ok" if found else "note")
+    if found:
+        assert name_of(found[0]) in text and "PAGEDLAB_DEVICE=webgpu" in text
+        assert ("software" in text) == (found[0].info["adapter_type"] == "CPU")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_without_a_driver_there_is_no_adapter_and_the_course_runs(run, monkeypatch, tmp_path):
+    for name in ("VK_ICD_FILENAMES", "VK_DRIVER_FILES"):
+        monkeypatch.setenv(name, str(tmp_path / "none.json"))
+    done = run("doctor")
+    state, text = line(done.out, "WebGPU")
+    assert (done.status, state) == (0, "note") and "no adapter" in text and "Vulkan driver" in text
+
+
+@pytest.mark.parametrize("program, words", [
+    ("raise SystemExit('the driver said no')", "cannot be listed: the driver said no"),
+    ("import os; os.abort()", "cannot be listed: status -"),
+    ("import time; time.sleep(30)", "no answer within 1 seconds"),
+])
+def test_a_driver_that_crashes_or_hangs_is_a_note(run, monkeypatch, tmp_path, program, words):
+    """Another program in the place of Python: the real one cannot be made to crash."""
+    python = tmp_path / "python"
+    python.write_text(f"#!{sys.executable}\n{program}\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(doctor.sys, "executable", str(python))
+    monkeypatch.setattr(doctor, "ADAPTERS_ANSWER_IN", 1 if "sleep" in program else 30)
+    (finding,) = doctor._webgpu()
+    assert finding.state == "note" and words in finding.text
 
 
 def test_a_notebook_gets_the_same_report(run, capsys):

@@ -53,6 +53,17 @@ def test_wrong_input_is_answered_in_a_sentence_with_status_2(run, argv, words):
     assert not [word for word in words if word not in done.err], done.err
 
 
+def test_a_device_that_the_environment_names_is_used_or_refused_like_one_that_is_given(run, monkeypatch):
+    few = ("generate", "hi", "--model", "tiny-random", "--max-tokens", "2", "--num-gpu-blocks-override", "4")
+    monkeypatch.setenv("PAGEDLAB_DEVICE", "gpu")
+    done = run(*few)
+    assert done.status == 2 and "Unknown device 'gpu' in PAGEDLAB_DEVICE; allowed are auto, cpu, " in done.err
+    assert run(*few, "--device", "cpu").status == 0
+    for device in ("", "auto", "cpu"):
+        monkeypatch.setenv("PAGEDLAB_DEVICE", device)
+        assert run(*few).status == 0
+
+
 @pytest.mark.parametrize("argv", [
     ["generate"], ["generate", "hi", "--max-tokens", "many"], ["genrate"], ["demo", "--no"], ["grade"]])
 def test_wrong_usage_is_answered_with_status_2_and_points_to_the_help(run, argv):

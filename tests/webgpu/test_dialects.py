@@ -73,7 +73,7 @@ def test_on_webgpu_the_lab_steps_the_kernel_over_the_engines_own_buffers(gpu, on
         rows = [row[1:3] for row in lab.walk.rows[head]]
         assert np.allclose(rows, expected, rtol=1e-5, atol=1e-5)
         for block, element, *_ in lab.walk.diaries[0].lines[head]:
-            there = np.frombuffer(gpu.read(llm.executor.pool[1][0], 16 * size, element * size), dtype)
+            there = np.frombuffer(gpu.read(llm.kv_pool.buffers[1][0], 16 * size, element * size), dtype)
             assert np.array_equal(there, llm.executor.read_block(1, block)[0][0, head // 2])
     assert lab.walk.difference < 1e-5
     lab.seek(6)
@@ -147,6 +147,6 @@ def test_a_dialect_that_cannot_run_is_one_sentence(gpu, on_webgpu, monkeypatch):
     with pytest.raises(PagedlabError, match="so a kernel in Triton cannot run here"):
         kernel_walk(on_webgpu("float32"), "B", dialects=True)
     monkeypatch.setattr(wgsl, "adapters", lambda: [])
-    monkeypatch.setattr(diary, "open_gpu", wgsl.open_gpu.__wrapped__)
+    monkeypatch.setattr(wgsl, "_open", wgsl._open.__wrapped__)
     with pytest.raises(PagedlabError, match="There is no WebGPU adapter on this machine"):
         kernel_walk(served(device="cpu"), "B", dialects=True)

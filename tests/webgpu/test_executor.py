@@ -1,13 +1,20 @@
 """The engine over WebGPU: the same tokens as over torch, whatever happens to blocks in between."""
 
 import json
+import subprocess
+import sys
+from collections import Counter
 
 import numpy as np
 import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from pagedlab import LLM, SamplingParams
+from pagedlab.engine.last_query import last_query
 from pagedlab.errors import PagedlabError
 from pagedlab.executor.abstract import Draw, SamplingMetadata, ScheduledRequest
+from pagedlab.kernels.wgsl.gpu import open_gpu
 from pagedlab.kv.block_table import BlockTable
 from pagedlab.parity import greedy
 
@@ -107,6 +114,38 @@ def test_batches_may_be_under_way_at_once_and_what_they_were_given_may_change():
     assert len(executor.collect(two).token_ids) == 1 and executor.collect(one).token_ids == alone
 
 
+class Counted(TorchDispatchMode):
+    """What torch computes inside."""
+
+    def __init__(self):
+        super().__init__()
+        self.operations = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.operations.append(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+def test_a_step_is_one_submission_and_one_look_at_what_came_back_and_torch_computes_nothing(monkeypatch):
+    llm, _ = both()
+    gpu, counts = llm.executor.gpu, Counter()
+    for name in ("submission", "look_into", "read"):
+
+        def counted(*given, real=getattr(gpu, name), name=name):
+            counts[name] += 1
+            return real(*given)
+
+        monkeypatch.setattr(gpu, name, counted)
+    for prompt in PROMPTS:
+        llm.add_request(prompt, GREEDY)
+    steps = 0
+    with Counted() as torchs:
+        while llm.has_unfinished_requests():
+            llm.step()
+            steps += 1
+    assert steps >= 10 and counts == {"submission": steps, "look_into": steps} and not torchs.operations
+
+
 def test_logits_are_given_where_they_are_asked_for():
     ours, torchs = (llm.executor for llm in both())
     batch = [request([5, 6, 7], 0, 3, [1]), request([8, 9], 0, 2, [2])]
@@ -126,10 +165,21 @@ def test_what_is_not_there_is_refused():
         LLM("tiny-random", device="webgpu", dtype="bfloat16")
 
 
+def test_the_environment_and_a_number_choose_it(monkeypatch):
+    monkeypatch.setenv("PAGEDLAB_DEVICE", "webgpu")
+    assert LLM("tiny-random", num_gpu_blocks_override=4).executor.describe()["attention_backend"] == "webgpu"
+    assert LLM("tiny-random", num_gpu_blocks_override=4, device="webgpu:0").executor.gpu is open_gpu()
+    with pytest.raises(PagedlabError, match=r"There is no WebGPU adapter 99; this machine has 0 \("):
+        LLM("tiny-random", device="webgpu:99")
+    with pytest.raises(PagedlabError, match="device is 'webgpu:x'; behind webgpu: stands the number of an adapter"):
+        LLM("tiny-random", device="webgpu:x")
+
+
 def test_it_says_what_it_is():
     llm = both()[0]
     header, info = llm.trace.header, llm.executor.gpu.info
     assert header["device"] == llm.executor.gpu.name and info["backend_type"] in header["device"]
+    assert header["driver"] == info["description"]
     assert ("(software)" in header["device"]) == (info["adapter_type"] == "CPU")
 
 
@@ -149,3 +199,67 @@ def test_smollm2_writes_the_golden_tokens_alone_and_in_a_batch(root):
     for line in lines:
         line |= {name: line[name][:5] for name in ("output_ids", "top2_gap")}
     assert greedy.compare(path, lines, device="webgpu", dtype="float32") is None
+
+
+def test_what_attention_last_asked_for_is_torchs_and_asking_disturbs_nothing():
+    ours, torchs = both()
+    for llm in (ours, torchs):
+        for prompt in PROMPTS[:2]:
+            llm.add_request(prompt, GREEDY)
+        for _ in range(3):
+            llm.step()
+    for layer in range(ours.executor.model_config.num_layers):
+        for request in "AB":
+            before = ours.kv_pool.data
+            (mine, *places), (theirs, *same) = (last_query(llm, request, layer) for llm in (ours, torchs))
+            assert places == same and mine.shape == theirs.shape and (mine - theirs).abs().max() < 1e-4
+            assert torch.equal(ours.kv_pool.data, before)
+    answers = []
+    for llm in (ours, torchs):
+        while llm.has_unfinished_requests():
+            llm.step()
+        answers.append([event.token_id for event in llm.trace.events if event.kind == "token_sampled"])
+    assert answers[0] == answers[1]
+
+
+def test_lessons_read_the_pool_as_if_it_were_torchs():
+    pools = []
+    for llm in both():
+        tokens(llm, PROMPTS[:2])
+        pools.append(llm.kv_pool)
+    ours, torchs = pools
+    for name in ("bytes_per_token", "bytes_per_block", "num_bytes", "num_blocks", "block_size", "num_layers", "dtype"):
+        assert getattr(ours, name) == getattr(torchs, name)
+    assert ours.data.shape == torchs.data.shape and ours.data.stride() == torchs.data.stride()
+    assert (ours.data - torchs.data).abs().max() < 1e-5
+    assert torch.equal(ours.layer(1).key, ours.data[1, 0]) and torch.equal(ours.layer(1).value, ours.data[1, 1])
+    key, value = ours.read_block(1, 2)
+    assert np.array_equal(key, ours.data[1, 0, 2]) and np.array_equal(value, ours.data[1, 1, 2])
+
+
+def test_a_lost_device_is_one_sentence_and_the_next_engine_gets_another():
+    """In a process of its own: this one's device is needed by the tests that follow."""
+    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    first, second, third = done.stdout.splitlines()
+    assert first == second and " is lost, and with it all that lay in its memory" in first
+    assert third == "[10]"
+
+
+LOST = """
+from pagedlab import LLM, SamplingParams
+from pagedlab.errors import PagedlabError
+
+params = SamplingParams(max_tokens=10, ignore_eos=True)
+llm = LLM("tiny-random", device="webgpu", num_gpu_blocks_override=16)
+llm.add_request([5, 6, 7], params)
+llm.step()
+llm.executor.gpu.device.destroy()
+for ask in (llm.step, lambda: llm.executor.read_block(0, 1)):
+    try:
+        ask()
+    except PagedlabError as error:
+        print(str(error).partition(": ")[2])
+llm = LLM("tiny-random", device="webgpu", num_gpu_blocks_override=16)
+print([len(answer.outputs[0].token_ids) for answer in llm.generate([5, 6, 7], params)])
+"""

@@ -21,7 +21,6 @@ def live_walk(llm: Any, request_id: str | None = None, layer: int = 0, *, dialec
     """Run a kernel; the numbers of every query head as plain data."""
     from pagedlab.attention.again import again
     from pagedlab.attention.diary import by_triton, by_wgsl
-    from pagedlab.attention.interpreted import layer_from
     from pagedlab.attention.watched import watch
 
     if request_id is None:
@@ -29,16 +28,12 @@ def live_walk(llm: Any, request_id: str | None = None, layer: int = 0, *, dialec
         if request_id is None:
             raise PagedlabError("No request is in memory: add one and take a step first.")
     query, blocks, context = last_query(llm, request_id, layer)
-    executor = llm.executor
-    gpu = getattr(executor, "gpu", None)  # WebGPU's: K and V are in its buffers
-    if gpu:
-        read = {block: executor.read_block(layer, block) for block in blocks}
-        kv = layer_from(executor.num_blocks, read, executor.describe()["dtype"])
-    else:
-        kv = executor.kv_pool.layer(layer)
+    pool = llm.executor.kv_pool
+    buffers = getattr(pool, "buffers", None)  # WebGPU's; the layer is then a copy of what is in them
+    kv = pool.layer(layer)
     question = query, kv, blocks, context, query.shape[-1] ** -0.5
-    if dialects or gpu:
-        held = (gpu, executor.pool[layer]) if gpu else None
+    if dialects or buffers:
+        held = (pool.gpu, buffers[layer]) if buffers else None
         with Progress(None, "The kernel runs in Triton and in WGSL …" if dialects else "The kernel runs …"):
             wgsl = by_wgsl(*question, held)
             diaries = (by_triton(*question), wgsl) if dialects else (wgsl,)
