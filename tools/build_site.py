@@ -1,7 +1,8 @@
 """Builds the course as a static site: ``python tools/build_site.py [--to FOLDER] [--jobs N] [NN ...]``.
 
 Every chapter is run from top to bottom, then written as a page on which its labs step without a kernel, its charts
-answer to the mouse, and its formulas are MathML. Nothing on a page is fetched from a network.
+answer to the mouse, and its formulas are MathML. Where the reader's browser has WebGPU, the kernel lab runs its query
+there, too. Nothing on a page is fetched from a network.
 """
 
 from __future__ import annotations

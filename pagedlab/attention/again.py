@@ -37,7 +37,7 @@ def again(
         "context": context,
         "read": read,
         "output": _numbers(output),
-        "rounding": 1e-4 if output.dtype == layer.key.dtype == torch.float32 else 2e-2,
+        "rounding": 1e-4 if output.dtype == torch.float32 else 2e-2,
         "where": where,
     }
 

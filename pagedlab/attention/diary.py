@@ -72,10 +72,12 @@ def by_wgsl(
     number = str(layer.key.dtype).removeprefix("torch.")
     known = ["float32", *(["float16"] if gpu.has_f16 else [])]
     if number not in known:
-        raise PagedlabError(f"This pool is {number}; WGSL on {gpu.name} has {' and '.join(known)}. Set dtype to that.")
+        raise PagedlabError(
+            f"K and V are {number}; WGSL on {gpu.name} has {' and '.join(known)}. Make the engine with dtype='float32'."
+        )
     if kv is None:
         last = max(blocks) + 1
-        kv = [gpu.upload(part[:last].cpu().numpy(), f"K of {last} blocks") for part in (layer.key, layer.value)]
+        kv = [gpu.upload(part[:last].cpu().numpy(), f"A copy of {last} blocks") for part in (layer.key, layer.value)]
     heads, used = len(query), -(-context // layer.block_size)
     asks = (query.float().cpu().numpy(), np.array(blocks[:used], np.uint32), np.array([context], np.uint32))
     query_on, table, length = (gpu.upload(array, "A query") for array in asks)

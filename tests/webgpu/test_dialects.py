@@ -139,7 +139,7 @@ def test_an_engine_on_webgpu_shows_both_in_16_bits_too(on_webgpu):
 
 def test_a_dialect_that_cannot_run_is_one_sentence(gpu, on_webgpu, monkeypatch):
     numbers = torch.zeros(2, 4, 2, 16, dtype=torch.bfloat16)
-    with pytest.raises(PagedlabError, match="This pool is bfloat16; WGSL on .* has float32"):
+    with pytest.raises(PagedlabError, match="K and V are bfloat16; WGSL on .* has float32"):
         diary.by_wgsl(torch.zeros(4, 16), LayerKV(numbers, numbers), [1], 3, 0.25)
     with pytest.raises(PagedlabError, match="A trace holds no K and V"):
         kernel_walk(Trace({}, []), dialects=True)
