@@ -23,6 +23,7 @@ HERE = Path(__file__).parent
 NUMBERS = {"float32": "f32", "float16": "f16"}
 # What a kernel may ask for beyond what every implementation gives.
 LIMITS = ("max-storage-buffer-binding-size", "max-buffer-size")
+FEATURES = ("shader-f16", "timestamp-query")  # asked for where the adapter has them: 16-bit numbers; its clock
 
 
 def library() -> Any:
@@ -73,7 +74,7 @@ class GPU:
         self.has_f16 = "shader-f16" in adapter.features
         self.limits = {name: adapter.limits[name] for name in LIMITS}
         self.device = adapter.request_device_sync(
-            required_features=["shader-f16"] if self.has_f16 else [], required_limits=self.limits
+            required_features=[one for one in FEATURES if one in adapter.features], required_limits=self.limits
         )
         self.queue = self.device.queue
         use = self._wgpu.BufferUsage
@@ -154,7 +155,7 @@ class Kernel:
             layout = gpu.device.create_pipeline_layout(bind_group_layouts=[self.layout])
             module = gpu.device.create_shader_module(code=text)
             self.pipeline = gpu.device.create_compute_pipeline(
-                layout=layout, compute={"module": module, "entry_point": name}
+                label=name, layout=layout, compute={"module": module, "entry_point": name}
             )
         except wgpu.GPUError as error:
             first = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
@@ -169,12 +170,14 @@ class Kernel:
         return self._device.create_bind_group(layout=self.layout, entries=entries)
 
 
-Dispatch = tuple[Any, Any, tuple[int, ...]]  # a pipeline, what is bound to it, and how many workgroups
+# A pipeline, whose label is its kernel's name; what is bound to it; and how many workgroups.
+Dispatch = tuple[Any, Any, tuple[int, ...]]
 
 
-def encode(encoder: Any, dispatches: Sequence[Dispatch]) -> None:
-    """All of these in one pass of ``encoder``, each after the one before."""
-    run, last = encoder.begin_compute_pass(), None
+def encode(encoder: Any, dispatches: Sequence[Dispatch], timestamps: Any = None) -> None:
+    """All of these in one pass of ``encoder``, each after the one before. ``timestamps``: where the pass writes down
+    when it began and ended; see :mod:`pagedlab.kernels.wgsl.timing`."""
+    run, last = encoder.begin_compute_pass(timestamp_writes=timestamps), None
     for pipeline, bound, groups in dispatches:
         if pipeline is not last:
             run.set_pipeline(pipeline)
