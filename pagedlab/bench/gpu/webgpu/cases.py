@@ -90,7 +90,7 @@ def linear(rng: np.random.Generator, number: str) -> Case:
 
 
 def rms_norm(rng: np.random.Generator, number: str) -> Case:
-    hidden = int(rng.choice([4, 64, 260, 576]))
+    hidden = 4 * int(rng.integers(1, 150))
     x, weight = normal(rng, 3, hidden), normal(rng, hidden).astype(number)
     x64 = x.astype(np.float64)
     wanted = x64 / np.sqrt((x64**2).mean(-1, keepdims=True) + 1e-5) * weight
@@ -112,7 +112,7 @@ def embed(rng: np.random.Generator, number: str) -> Case:
 
 def rope(rng: np.random.Generator, number: str) -> Case:
     """Queries and keys are turned; values, which follow them, stay as they are."""
-    head_size, tokens = int(rng.choice([16, 24, 64, 256])), int(rng.integers(1, 9))
+    head_size, tokens = 8 * int(rng.integers(1, 33)), int(rng.integers(1, 9))
     heads, values = int(rng.integers(2, 12)), int(rng.integers(1, 4))
     qkv, half = normal(rng, tokens, heads + values, head_size), head_size // 2
     angles = rng.uniform(0, 6, (40, half))
@@ -139,7 +139,7 @@ def gate(rng: np.random.Generator, number: str) -> Case:
 
 def argmax(rng: np.random.Generator, number: str) -> Case:
     """The first of equals: one row has many, one has nothing else."""
-    vocabulary = int(rng.choice([1, 200, 259, 5000]))
+    vocabulary = int(rng.integers(1, 2 + 4 ** rng.integers(0, 7)))  # fewer than there are lanes, and many more
     logits = np.stack([normal(rng, vocabulary), rng.integers(0, 3, vocabulary).astype(np.float32),
                        np.full(vocabulary, -5.0, np.float32)])  # fmt: skip
     wanted = logits.argmax(-1).astype(np.uint32)
@@ -224,3 +224,4 @@ CASES: tuple[tuple[Callable[[np.random.Generator, str], Case], tuple[str, ...], 
     (gate, BOTH[:1], 2),
     (argmax, BOTH[:1], 5),
     (embed, BOTH, 2),
+)
