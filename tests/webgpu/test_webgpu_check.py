@@ -20,6 +20,7 @@ from pagedlab.bench.gpu.webgpu.step import step_times
 from pagedlab.kernels.wgsl.gpu import is_software
 from pagedlab.kernels.wgsl.timing import Timer
 from pagedlab.trace.store import load
+from pagedlab.viz import kernel_walk
 
 STEP = {"embedding", "products", "attention", "norm, rope, gate", "head"}
 
@@ -71,6 +72,7 @@ def test_its_traces_can_be_read_and_say_where_they_come_from(checked, gpu):
         assert trace.header["device"] == gpu.name and trace.header["adapter"] == dict(gpu.info)
     assert sum(event.kind == "token_sampled" for event in decoded.events) == 4 * (2 + 3)
     assert {event.kind for event in kernel.events} == {"kernel_span"} and len(kernel.events) == 8
+    assert len(kernel_walk(kernel).walk.spans) == 8
 
 
 def test_a_software_adapter_is_called_one_in_words_and_in_the_figures(checked, gpu, tmp_path, capsys):
