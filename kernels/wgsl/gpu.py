@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +124,7 @@ class GPU:
         readback.destroy()
         return data
 
+    @lru_cache(maxsize=None, typed=True)  # noqa: B019 - engines on one GPU compile once; 1 and 1.0 are two constants
     def kernel(self, name: str, number: str = "float32", **constants: int | float) -> Kernel:
         """The kernel of the file ``name``.wgsl. ``number``: what weights, K and V are."""
         text = (HERE / f"{name}.wgsl").read_text(encoding="utf-8")

@@ -28,7 +28,7 @@ STEP = {"embedding", "products", "attention", "norm, rope, gate", "head"}
 def small(gpu, out):
     return WebGPUSetting(
         gpu, out, "today", query_heads=4, kv_heads=2, head_size=32, batches=(1, 2), contexts=(20, 70), new_tokens=3,
-        copy_bytes=1 << 20, pool_bytes=1 << 20, steps=((1, 20), (2, 20)), cases=0.01, model="tiny-random",
+        copy_bytes=1 << 20, pool_bytes=1 << 20, steps=((2, 20),), cases=0.01, model="tiny-random",
     )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def test_its_figures_stand_beside_a_copy_and_say_how_they_were_taken(checked, gp
         assert row["bytes_per_second"] == pytest.approx(batch * context * numbers / row["seconds"])
         assert row["of_copy"] == pytest.approx(row["bytes_per_second"] / max(copies))
     steps = {row["name"] for row in parts["token"]["rows"]} - {"model"}
-    assert steps == {f"{n} x 20: {part}" for n in (1, 2) for part in STEP | {"the whole step"}}
+    assert steps == {f"2 x 20: {part}" for part in STEP | {"the whole step"}}
     (python,) = parts["python"]["rows"]
     assert python["steps"] == 2 and all(python[f"{name}_seconds"] > 0 for name in ("engine", "submit", "collect"))
 
@@ -109,12 +109,17 @@ def test_time_is_told_by_the_adapters_clock_or_by_ours(gpu, timestamps):
     if timestamps and not timer.has_timestamps:
         pytest.skip("this machine's adapter has no timestamps")
     timer.has_timestamps = timestamps
-    kernel = gpu.kernel("gate", INTERMEDIATE=1 << 14, LANES=64)
-    bound = kernel.bind(gpu.buffer(1 << 17, "gate and up"), gpu.buffer(1 << 16, "gated"))
-    short, long = (kernel.pipeline, bound, (1, 1)), (kernel.pipeline, bound, (1 << 8, 1))
-    found = timer.by_part([("short", short), ("long", long), ("long", long), ("short", short)])
-    assert list(found) == ["short", "long"] and 0 <= found["short"] < found["long"] < 1
-    assert 0 < timer.seconds([short]) < timer.seconds([long])
+    kernel = gpu.kernel("gate", INTERMEDIATE=1 << 18, LANES=64)
+    bound = kernel.bind(gpu.buffer(1 << 21, "gate and up"), gpu.buffer(1 << 20, "gated"))
+    short, long = (kernel.pipeline, bound, (1, 1)), (kernel.pipeline, bound, (1 << 12, 1))
+    for _ in range(5):  # the machine may do something else for a while
+        found = timer.by_part([("short", short), ("long", long), ("long", long), ("short", short)])
+        alone = [timer.seconds([one]) for one in (short, long)]
+        assert list(found) == ["short", "long"] and all(0 < seconds < 10 for seconds in alone)
+        if 4 * alone[0] < alone[1] < 4 * found["long"] and 4 * found["short"] < found["long"]:
+            break
+    else:
+        pytest.fail(f"in parts {found}, alone {alone}")
 
 
 def test_a_steps_parts_are_its_kernels_and_leave_the_engine_as_it_was(setting):
