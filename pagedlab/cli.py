@@ -289,13 +289,15 @@ def explain(
 def gpu_check(
     compile_only: Annotated[bool, typer.Option(
         "--compile-only", help="Compile every kernel for five kinds of GPU; needs none.")] = False,
+    webgpu: Annotated[bool, typer.Option(
+        "--webgpu", help="The kernels in WGSL instead, on this machine's first WebGPU adapter.")] = False,
     out: Annotated[Path, typer.Option(
         metavar="FOLDER", help="Where the figures and traces go.")] = Path("artifacts/gpu-check"),
 ) -> None:
     """Check and measure the kernels on this machine's GPU."""
     from pagedlab.bench.gpu.check import run
 
-    raise typer.Exit(run(compile_only, out))
+    raise typer.Exit(run(compile_only, out, webgpu))
 
 
 @bench.command("kv")

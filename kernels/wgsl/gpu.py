@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ NO_ADAPTER = (
 )
 # What a kernel may ask for beyond what every implementation gives.
 LIMITS = ("max-storage-buffer-binding-size", "max-buffer-size")
+FEATURES = ("shader-f16", "timestamp-query")  # asked for where the adapter has them: 16-bit numbers; its clock
 
 
 def library() -> Any:
@@ -97,7 +98,7 @@ class GPU:
         self.limits = {name: adapter.limits[name] for name in LIMITS}
         with self.errors("The adapter cannot be opened"):
             self.device = adapter.request_device_sync(
-                required_features=["shader-f16"] if self.has_f16 else [], required_limits=self.limits
+                required_features=[one for one in FEATURES if one in adapter.features], required_limits=self.limits
             )
         self.queue = self.device.queue
         use = self._wgpu.BufferUsage
@@ -178,6 +179,7 @@ class GPU:
             readback.destroy()
             return data
 
+    @lru_cache(maxsize=None, typed=True)  # noqa: B019 - engines on one GPU compile once; 1 and 1.0 are two constants
     def kernel(self, name: str, number: str = "float32", **constants: int | float) -> Kernel:
         """The kernel of the file ``name``.wgsl, see :func:`text_of`."""
         return Kernel(self, name, text_of(name, number, **constants))
@@ -208,7 +210,7 @@ class Kernel:
             layout = gpu.device.create_pipeline_layout(bind_group_layouts=[self.layout])
             module = gpu.device.create_shader_module(code=text)
             self.pipeline = gpu.device.create_compute_pipeline(
-                layout=layout, compute={"module": module, "entry_point": name}
+                label=name, layout=layout, compute={"module": module, "entry_point": name}
             )
 
     def bind(self, *buffers: Any) -> Any:
@@ -224,9 +226,10 @@ class Kernel:
 Dispatch = tuple[Any, Any, tuple[int, ...]]  # a pipeline, what is bound to it, and how many workgroups
 
 
-def encode(encoder: Any, dispatches: Sequence[Dispatch]) -> None:
-    """All of these in one pass of ``encoder``, each after the one before."""
-    run, last = encoder.begin_compute_pass(), None
+def encode(encoder: Any, dispatches: Sequence[Dispatch], timestamps: Any = None) -> None:
+    """All of these in one pass of ``encoder``, each after the one before. ``timestamps``: where the pass writes down
+    when it began and ended; see :mod:`pagedlab.kernels.wgsl.timing`."""
+    run, last = encoder.begin_compute_pass(timestamp_writes=timestamps), None
     for pipeline, bound, groups in dispatches:
         if pipeline is not last:
             run.set_pipeline(pipeline)

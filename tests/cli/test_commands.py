@@ -73,7 +73,8 @@ def test_bench_kv_prints_one_json_object_where_asked(run):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU, and so it would be measured")
 def test_gpu_check_without_a_gpu_says_what_is_possible_and_writes_nothing(run, tmp_path):
     done = run("gpu-check", "--out", tmp_path / "out")
-    assert done.status == 2 and "No CUDA device" in done.err and "--compile-only" in done.err
+    assert done.status == 2 and "No CUDA device" in done.err
+    assert "--compile-only" in done.err and "--webgpu" in done.err
     assert not (tmp_path / "out").exists()
 
 
@@ -113,6 +114,7 @@ def test_attach_to_a_file_without_events_says_so_and_ends_with_status_1(run, tmp
     (["bench", "paging", "--model", "tiny-random", "--steps", "600"], ["steps is 600", "allowed are 1 to 510"]),
     (["attach", "nowhere.events"], ["nowhere.events", "tcp://localhost:5557"]),
     (["attach", "nonsense://x", "--seconds", "0"], ["nonsense://x", "tcp://localhost:5557"]),
+    (["gpu-check", "--webgpu", "--compile-only"], ["--compile-only compiles", "--webgpu runs", "give one of the two"]),
 ])
 def test_what_cannot_be_done_is_status_2_and_a_sentence(run, tmp_path, monkeypatch, argv, words):
     monkeypatch.chdir(tmp_path)

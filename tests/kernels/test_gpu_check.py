@@ -102,7 +102,7 @@ def test_the_script_runs_from_a_clone_in_which_nothing_is_installed(root, tmp_pa
         "import sys; sys.path.insert(0, '.')\n"
         "from pagedlab.bench.gpu.check import make_kernels_importable\n"
         "make_kernels_importable()\n"
-        "import pagedlab.bench.gpu.parts\n"
+        "import pagedlab.bench.gpu.parts, pagedlab.bench.gpu.webgpu.parts\n"
         "print('ready')\n"
     )
     done = subprocess.run([sys.executable, "-S", "-c", code], cwd=root, env=environment, capture_output=True, text=True)

@@ -129,9 +129,9 @@ class Counted(TorchDispatchMode):
 def test_a_step_is_one_submission_and_one_look_at_what_came_back_and_torch_computes_nothing(monkeypatch):
     llm, _ = both()
     gpu, counts = llm.executor.gpu, Counter()
-    for name in ("submission", "look_into", "read"):
+    for name, real in [(name, getattr(gpu, name)) for name in ("submission", "look_into", "read")]:
 
-        def counted(*given, real=getattr(gpu, name), name=name):
+        def counted(*given, real=real, name=name):
             counts[name] += 1
             return real(*given)
 

@@ -1,15 +1,18 @@
 """`pagedlab gpu-check`: what the kernels do on the GPU of this machine, in one script of under four minutes.
 
-    python -m pagedlab.bench.gpu.check [--compile-only] [--out FOLDER]      (from the repository too, nothing installed)
+    python -m pagedlab.bench.gpu.check [--compile-only | --webgpu] [--out FOLDER]     (from the repository too, nothing
+                                                                                       installed)
 
 It prints one table and leaves in FOLDER: `gpu-check.json` (all figures, and where they come from),
 `gpu-kernel.jsonl.gz` (a watched run of the decode kernel) and `gpu-decode.jsonl.gz` (the engine decoding a model of
 SmolLM2's sizes with random weights). It fetches nothing. Without a CUDA device it says so and measures nothing.
-`--compile-only` needs no GPU: it compiles every shipped kernel for five targets and reads the binaries.
+`--compile-only` needs no GPU: it compiles every shipped kernel for five targets and reads the binaries. `--webgpu`
+is the same check for the kernels in WGSL on this machine's first WebGPU adapter, and leaves `webgpu-check.json`,
+`webgpu-decode.jsonl.gz` and `webgpu-kernel.jsonl.gz`.
 
 Parts run in the order of their importance; when the time is over, the rest is named as left out. A part that fails is
 an entry in the table, not the end of the run. Exit status: 0 all right, 1 a wrong result (or a spill), 2 no CUDA
-device.
+device, or no adapter.
 """
 
 from __future__ import annotations
@@ -18,9 +21,11 @@ import importlib.util
 import os
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pagedlab.bench.gpu.report import Report, provenance
+from pagedlab.bench.gpu.shapes import Shapes
 from pagedlab.bench.machine import keep
 from pagedlab.errors import PagedlabError
 
@@ -40,19 +45,26 @@ def make_kernels_importable() -> None:
         spec.loader.exec_module(module)
 
 
-def run(compile_only: bool, out: Path) -> int:
+def run(compile_only: bool, out: Path, webgpu: bool = False) -> int:
     """Run the check; see the module. Returns the exit status."""
+    if compile_only and webgpu:
+        raise PagedlabError(
+            "--compile-only compiles the Triton kernels for NVIDIA's GPUs, and --webgpu runs the ones in WGSL on an "
+            "adapter: give one of the two."
+        )
     make_kernels_importable()
-    out = Path(out)
-    if compile_only:
-        return run_compile_only(out)
+    return (run_compile_only if compile_only else run_webgpu if webgpu else run_cuda)(Path(out))
+
+
+def run_cuda(out: Path) -> int:
+    """Check the Triton kernels on the current CUDA device."""
     import torch
 
     if not torch.cuda.is_available():
         print(
             "No CUDA device is here: nothing was measured and nothing was written. On a machine with an NVIDIA "
-            "GPU run this again; "
-            "`pagedlab gpu-check --compile-only` needs no GPU.",
+            "GPU run this again; `pagedlab gpu-check --webgpu` checks any other GPU, and "
+            "`pagedlab gpu-check --compile-only` needs none.",
             file=sys.stderr,
         )
         return 2
@@ -64,15 +76,42 @@ def run(compile_only: bool, out: Path) -> int:
     print(f"{where['device']}, sm_{where['compute_capability'].replace('.', '')}, torch {torch.__version__}, "
           f"triton {where['versions']['triton']}, {where['date']}")  # fmt: skip
     make_folder(out)
-    report = Report(SECONDS)
-    setting = Setting(device, out)
     with torch.cuda.device(device), torch.inference_mode():
-        for name, part in PARTS:
-            report.run(name, part, setting)
+        return measure(PARTS, Setting(device, out), where, out / "gpu-check.json")
+
+
+def run_webgpu(out: Path) -> int:
+    """Check the kernels in WGSL on this machine's first WebGPU adapter."""
+    from pagedlab.kernels.wgsl.gpu import open_gpu
+
+    try:
+        gpu = open_gpu()
+    except PagedlabError as error:
+        print(f"{error} Nothing was measured and nothing was written.", file=sys.stderr)
+        return 2
+    from pagedlab.bench.gpu.webgpu.adapter import header_line, where
+    from pagedlab.bench.gpu.webgpu.parts import PARTS
+    from pagedlab.bench.gpu.webgpu.setting import WebGPUSetting
+
+    found = where(gpu)
+    print(header_line(gpu, found["date"]))
+    make_folder(out)
+    return measure(PARTS, WebGPUSetting(gpu, out, date=found["date"]), found, out / "webgpu-check.json")
+
+
+def measure(parts: Sequence[tuple[str, Callable]], setting: Shapes, where: dict, path: Path) -> int:
+    """Run the parts, each with a report and ``setting``, and keep the figures. Returns the exit status."""
+    note, report = where.get("note"), Report(SECONDS)
+    if note:
+        print(note)
+    for name, part in parts:
+        report.run(name, part, setting)
     keep({"provenance": where, "parts": report.parts, "failed": report.failed,
-          "seconds": round(report.seconds - report.left, 1)}, out / "gpu-check.json")  # fmt: skip
+          "seconds": round(report.seconds - report.left, 1)}, path)  # fmt: skip
     print(f"{report.seconds - report.left:.0f} s; {'SOMETHING IS WRONG' if report.failed else 'no wrong result'}; "
-          f"written: {', '.join(sorted(path.name for path in out.iterdir()))} in {out}")  # fmt: skip
+          f"written: {', '.join(sorted(one.name for one in path.parent.iterdir()))} in {path.parent}")  # fmt: skip
+    if note:
+        print(note)
     return 1 if report.failed else 0
 
 
@@ -116,6 +155,10 @@ if __name__ == "__main__":
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--compile-only", action="store_true")
+    parser.add_argument("--webgpu", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("artifacts/gpu-check"))
     options = parser.parse_args()
-    sys.exit(run(options.compile_only, options.out))
+    try:
+        sys.exit(run(options.compile_only, options.out, options.webgpu))
+    except PagedlabError as error:
+        parser.error(str(error))

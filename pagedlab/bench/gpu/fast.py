@@ -10,17 +10,13 @@ import torch.nn.functional as F
 from pagedlab.bench.gpu.others import OTHERS
 from pagedlab.bench.gpu.report import Report
 from pagedlab.bench.gpu.setting import Setting
+from pagedlab.bench.gpu.shapes import speed
 from pagedlab.kernels.launch import processors
 from pagedlab.kernels.run import decode, prefill
 from pagedlab.kernels.rungs import RUNGS
 from pagedlab.kernels.tuning import Tuning, decode_tuning, splits_for
 
 RESERVE_FOR_OTHERS = 25
-
-
-def speed(figures: dict) -> str:
-    share = "" if figures["of_copy"] is None else f"  {figures['of_copy']:6.1%} of copy"
-    return f"{figures['seconds'] * 1e6:10.1f} us  {figures['bytes_per_second'] / 1e9:8.1f} GB/s{share}"
 
 
 def copy(report: Report, s: Setting) -> None:

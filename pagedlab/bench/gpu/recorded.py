@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import torch
 
+from pagedlab.bench.gpu.decoded import decoded
 from pagedlab.bench.gpu.report import Report, provenance
 from pagedlab.bench.gpu.setting import Setting
 from pagedlab.kernels.run import decode
@@ -60,25 +59,8 @@ def engine(report: Report, s: Setting) -> None:
 
     llm = LLM("smollm2-random", device=str(s.device), record=True, num_gpu_blocks_override=64)
     name = llm.model.config.name
-    prompts = [
-        "The capital of France is",
-        "Memory is cut into blocks because",
-        "Once upon a time",
-        "One, two, three,",
-    ]
+    decoded(report, llm, name, s.new_tokens, s.out / "gpu-decode.jsonl.gz")
     options = SamplingParams(max_tokens=s.new_tokens, temperature=0.0, ignore_eos=True)
-    llm.generate(prompts, SamplingParams(max_tokens=2, temperature=0.0, ignore_eos=True))  # compiles
-    start = time.perf_counter()
-    outputs = llm.generate(prompts, options)
-    seconds = time.perf_counter() - start
-    tokens = sum(len(output.outputs[0].token_ids) for output in outputs)
-    save(llm.trace, s.out / "gpu-decode.jsonl.gz")
-    report.row(
-        "4 requests",
-        f"{tokens / seconds:.0f} tokens/s; {name}; gpu-decode.jsonl.gz",
-        tokens_per_second=tokens / seconds,
-        model=name,
-    )
 
     def in_chunks(wait: bool) -> list[int]:
         chunked = LLM(llm, num_gpu_blocks_override=64, max_num_batched_tokens=s.chunk, enable_prefix_caching=False)

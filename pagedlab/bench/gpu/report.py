@@ -55,7 +55,7 @@ class Report:
 def versions() -> dict[str, str | None]:
     """What is installed, by package name; None where it is not."""
     found = {}
-    for package in ("pagedlab", "torch", "triton", "flashinfer-python", "flash-attn", "vllm", "numpy"):
+    for package in ("pagedlab", "torch", "triton", "wgpu", "flashinfer-python", "flash-attn", "vllm", "numpy"):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

@@ -1,10 +1,7 @@
 """What is measured on, and with: the device, the sizes, the memory that all parts share.
 
-Shapes are Llama 3.1 8B's: 32 query heads, 8 KV heads, head size 128, 16-bit numbers, so 4,096 bytes of K and V a token
-and layer. Times come from `triton.testing.do_bench` (median; it empties the second-level cache between runs). "GB/s" of
-decode counts K and V once, which is what has to be read; "of copy" is that against a device-to-device copy measured in
-the same run (bytes read plus bytes written). Everything runs on a device that is handed in, so that the tests can run
-the same code, in small, under the interpreter.
+Times come from `triton.testing.do_bench` (median; it empties the second-level cache between runs). Everything runs on
+a device that is handed in, so that the tests can run the same code, in small, under the interpreter.
 """
 
 from __future__ import annotations
@@ -16,40 +13,30 @@ from pathlib import Path
 import torch
 
 from pagedlab.attention import KVPool, LayerKV
+from pagedlab.bench.gpu.shapes import Shapes
 from pagedlab.kernels.launch import check_device
 
 
 @dataclass
-class Setting:
+class Setting(Shapes):
     """The device, and the sizes; the defaults are what is measured on a GPU."""
 
     device: torch.device
     out: Path
-    query_heads: int = 32
-    kv_heads: int = 8
-    head_size: int = 128
-    batches: tuple[int, ...] = (1, 4, 16, 64, 256)
-    contexts: tuple[int, ...] = (128, 1024, 4096, 32768)
     target: tuple[int, int] = (64, 4096)  # batch x context of the target: 85 % of the copy bandwidth on an H200
     long: tuple[int, int] = (1, 32768)
     head_sizes: tuple[int, ...] = (32, 64, 80, 96, 128, 256)
     copy_bytes: int = 2 << 30
     check_contexts: tuple[int, ...] = (1, 16, 150, 700)  # lengths whose results are compared with the reference
     check_queries: tuple[int, ...] = (1, 16, 33, 300)
-    new_tokens: int = 48  # of each request that the engine decodes
     chunk: int = 128  # tokens of a prompt in one step
     dtype: torch.dtype = field(init=False)
     layer: LayerKV | None = None
-    copy_bandwidth: float | None = None  # bytes a second
 
     def __post_init__(self):
         self.capability = check_device(self.device)
         self.dtype = torch.bfloat16 if self.capability is None or self.capability >= 80 else torch.float16
         self.scale = self.head_size**-0.5
-
-    @property
-    def bytes_per_token(self) -> int:
-        return 2 * self.kv_heads * self.head_size * self.dtype.itemsize
 
     def time(self, function) -> float:
         """Seconds of one call, the median of some 20 ms of calls."""
@@ -98,9 +85,3 @@ class Setting:
         starts = torch.arange(batch + 1, dtype=torch.int32, device=self.device)
         query = torch.randn(batch, self.query_heads, self.head_size, device=self.device).to(self.dtype)
         return query, layer, tables, lengths, starts
-
-    def share(self, batch: int, context: int, seconds: float) -> dict:
-        """Figures of a decode call: bandwidth, and its share of the copy's."""
-        bandwidth = batch * context * self.bytes_per_token / seconds
-        share = bandwidth / self.copy_bandwidth if self.copy_bandwidth else None
-        return {"batch": batch, "context": context, "seconds": seconds, "bytes_per_second": bandwidth, "of_copy": share}

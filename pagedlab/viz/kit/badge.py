@@ -18,6 +18,17 @@ def badge_text(header: dict[str, Any], live: bool) -> str:
     return printable(" · ".join(filter(None, parts)))  # a trace may come from anywhere
 
 
+def is_a_cpus(header: dict[str, Any]) -> bool:
+    """Whether the run's memory is a CPU's: its own, or that of a program which does a GPU's work there."""
+    device = str(header.get("device") or "CPU")
+    return device.upper() == "CPU" or "(software)" in device
+
+
+def memory_title(header: dict[str, Any]) -> str:
+    """What stands above the pool."""
+    return "MEMORY POOL" if is_a_cpus(header) else "GPU MEMORY"
+
+
 def badge_width(text: str, cls: str = "soft") -> float:
     return measure(text, cls) + 30
 

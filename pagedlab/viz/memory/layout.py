@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pagedlab.viz.kit import labels
 from pagedlab.viz.kit.areas import Area
-from pagedlab.viz.kit.badge import badge_marks, badge_text, badge_width
+from pagedlab.viz.kit.badge import badge_marks, badge_text, badge_width, memory_title
 from pagedlab.viz.kit.chips import as_many_as_fit, chip
 from pagedlab.viz.kit.cpu_pool import CPU_ROOM, cpu_marks
 from pagedlab.viz.kit.flow import Flow
@@ -117,11 +117,9 @@ def _titles(scene: Scene, grid: Grid) -> Iterator[Mark]:
         "text s11 bold soft",
         "SLOTS" if scene.state.era == "contiguous" else "BLOCK TABLE",
     )
-    device = str(scene.header.get("device") or "CPU")
-    first = "MEMORY POOL" if device.upper() == "CPU" else "GPU MEMORY"
     second = "physical blocks" if grid.per_cell == 1 else f"each cell {grid.per_cell} neighbouring blocks"
-    pool = Flow(POOL[0], 66).text("title.pool", first, "s11 bold soft").text("title.pool.2", second, "s11 soft", gap=8)
-    yield from pool
+    pool = Flow(POOL[0], 66).text("title.pool", memory_title(scene.header), "s11 bold soft")
+    yield from pool.text("title.pool.2", second, "s11 soft", gap=8)
     if grid.tier in ("detail", "medium"):
         yield from _pool_key(scene, pool.x, grid.tier == "detail")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pagedlab.viz.kit.areas import Area
-from pagedlab.viz.kit.badge import badge_marks, badge_width
+from pagedlab.viz.kit.badge import badge_marks, badge_width, is_a_cpus, memory_title
 from pagedlab.viz.kit.chips import chip
 from pagedlab.viz.kit.cpu_pool import cpu_marks
 from pagedlab.viz.kit.flow import Flow
@@ -180,9 +180,7 @@ def _who(scene: Scene, side: int, request_id: str, at: tuple[float, float], lane
 def _pool(scene: Scene, side: int) -> Iterator[Mark]:
     memory, x = scene.memory[side], HALVES[side]
     state = memory.state
-    device = str(memory.header.get("device") or "CPU")
-    first = "MEMORY POOL" if device.upper() == "CPU" else "GPU MEMORY"
-    line = Flow(x, POOL_TITLE).text(f"pool.{side}", first, "s11 bold soft")
+    line = Flow(x, POOL_TITLE).text(f"pool.{side}", memory_title(memory.header), "s11 bold soft")
     free = len(state.free)
     says, cls = f"{free} of {memory.num_usable} blocks free", "s11 soft" if free else "s11 alarm bold"
     if state.era != "v1":  # vLLM v0.2.0 BlockSpaceManager.can_append_slot
@@ -210,7 +208,7 @@ def _victims(scene: Scene, side: int) -> Iterator[Mark]:
     state = memory.state
     if state.cpu.num_blocks:
         for mark in cpu_marks(memory, (x, BOX), "CPU "):
-            if mark.id == "cpu.says" and str(memory.header.get("device")).upper() == "CPU":
+            if mark.id == "cpu.says" and is_a_cpus(memory.header):
                 mark = mark._replace(text=f"{mark.text} · here a second pool in RAM")
             yield mark._replace(id=f"{side}~{mark.id}")
         return
