@@ -145,7 +145,8 @@ def _split(result: str, *kinds: str) -> Any:
                     return f"{where} begins with {some(found)}; expected {some(partial.tolist())}"
                 continue
             found, right = answer[result][at], largest if result == "largest" else total
-            if not (found == right or abs(found - right) <= TOLERANCE + TOLERANCE * abs(right)):
+            near = math.isfinite(right) and abs(found - right) <= TOLERANCE + TOLERANCE * abs(right)
+            if not (found == right or near):
                 return f"{where} is {found:.3f}; expected {right:.3f}"
         return None
 

@@ -98,12 +98,12 @@ def _compiled(name: str, text: str, constants: tuple[tuple[str, int], ...]) -> A
         raise PagedlabError(_why(name, text, str(error))) from None
 
 
-def _why(name: str, text: str, said: str) -> str:
+def _why(name: str, text: str, message: str) -> str:
     """A compiler's page of words, in a sentence: which line, what is in it, and the compiler's own message."""
-    lines, place = text.split("\n"), re.search(r"┌─ (?:wgsl)?:(\d+):", said)
-    parsing = re.search(r"parsing error: (.*)", said)  # else the last line is the innermost reason
-    reason = parsing[1] if parsing else said.strip().rpartition("\n")[2].strip()
-    note = re.search(r"= note: (.*)", said)
+    lines, place = text.split("\n"), re.search(r"┌─ (?:wgsl)?:(\d+):", message)
+    parsing = re.search(r"parsing error: (.*)", message)  # else the last line is the innermost reason
+    reason = parsing[1] if parsing else message.strip().rpartition("\n")[2].strip()
+    note = re.search(r"= note: (.*)", message)
     reason += f"; {note[1]}" if note else ""
     if place is None:
         return f"{name} does not compile: {reason}"
