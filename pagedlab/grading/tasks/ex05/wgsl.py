@@ -5,8 +5,9 @@ What a Triton kernel takes as arguments, the text finds under the same names: te
 These declarations stand behind the text, so that its lines keep their numbers.
 
 WebGPU lets no kernel out of its buffers, and does not say where one tried. So behind each array is a margin: of NaN,
-behind the table of the number of a block that is all NaN. A margin that has changed is an error. And WGSL promises
-nothing about infinity; in the arrays LOWEST stands for minus infinity, there and back.
+behind the table of the number of a block that is all NaN. A margin that has changed is an error. (What
+is read behind an array and not used for anything stays unseen.) And WGSL promises nothing about infinity: in the
+arrays LOWEST stands for minus infinity, there and back.
 """
 
 from __future__ import annotations
