@@ -7,7 +7,7 @@ import threading
 
 import nbformat
 import pytest
-from submissions import MUTANTS, ROOT, answers_of, loses, mutants_in, solution
+from submissions import MUTANTS, ROOT, answers_of, in_wgsl, loses, mutants_in, solution
 
 from pagedlab.errors import PagedlabError
 from pagedlab.grading.exercises.ex05.kernel import KERNEL
@@ -17,7 +17,7 @@ from pagedlab.grading.tasks.ex05 import wgsl
 from pagedlab.kernels import webgpu
 
 FILES = mutants_in(MUTANTS / "05" / "wgsl")
-IN_WGSL = solution("05.3").replace("IN_WGSL = False", "IN_WGSL = True")
+IN_WGSL = in_wgsl(solution("05.3"))
 
 pytestmark = pytest.mark.skipif(
     not webgpu(), reason="no WebGPU adapter here; install one (Debian, Ubuntu: apt-get install mesa-vulkan-drivers)"
@@ -94,7 +94,7 @@ def test_without_triton_all_points_of_exercise_05_are_to_be_had(tmp_path, monkey
     no_triton = "import sys; sys.modules['triton'] = None\n"
     nb = nbformat.read(ROOT / "solutions" / "05_inside_the_kernel.ipynb", as_version=4)
     for cell in nb.cells:
-        cell.source = cell.source.replace("IN_WGSL = False", "IN_WGSL = True")
+        cell.source = in_wgsl(cell.source)
         if "load_triton()" in cell.source:
             cell.source = no_triton + cell.source
     path = tmp_path / "05_inside_the_kernel.ipynb"

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,15 @@ class WgslKernel:
         def start(*arguments: Any, **constants: int) -> None:
             given = dict(zip(PARAMETERS[self.name], arguments, strict=True))
             fixed = tuple(constants.items())
-            _within_seconds(self.name, lambda: _run(self.name, _compiled(self.name, self.text, fixed), grid, given))
+            arrays = {one: _with_margin(one, what, given) for one, what in given.items() if hasattr(what, "shape")}
+            numbers = given | arrays
+            work = partial(_run, self.name, self.text, fixed, grid, numbers)
+            for one, found in zip(RESULTS[self.name], _within_seconds(self.name, work), strict=True):
+                mine = found[: given[one].numel()]
+                if not np.array_equal(found[len(mine) :].view(np.uint32), arrays[one][len(mine) :].view(np.uint32)):
+                    raise IndexError(f"a program writes outside of {', '.join(RESULTS[self.name])}")
+                mine = np.where(mine == LOWEST, -np.float32(np.inf), mine)
+                given[one].copy_(torch.from_numpy(mine).view(given[one].shape))
 
         return start
 
@@ -113,16 +121,14 @@ def _why(name: str, text: str, message: str) -> str:
     return f"{name} does not compile, {where}: {reason}"
 
 
-def _run(name: str, pipeline: Any, grid: tuple[int, ...], given: dict[str, Any]) -> None:
-    """One launch. Its results are in ``given`` then; what it wrote behind them is an IndexError."""
+def _run(name: str, text: str, fixed: tuple, grid: tuple[int, ...], given: dict[str, Any]) -> list[np.ndarray]:
+    """One launch; its results, with their margins."""
     from pagedlab.kernels.wgsl.gpu import encode, library, open_gpu
 
-    gpu, results = open_gpu(), RESULTS[name]
-    arrays = {one: _with_margin(one, what, given) for one, what in given.items() if isinstance(what, torch.Tensor)}
-    buffers = {}
+    gpu, pipeline, buffers = open_gpu(), _compiled(name, text, fixed), {}
     for one, what in given.items():
-        if one in arrays:
-            buffers[one] = gpu.upload(arrays[one], one)
+        if isinstance(what, np.ndarray):
+            buffers[one] = gpu.upload(what, one)
         else:
             number = (np.uint32 if PARAMETERS[name][one] == "u32" else np.float32)(what)
             usage = library().BufferUsage.UNIFORM
@@ -133,13 +139,7 @@ def _run(name: str, pipeline: Any, grid: tuple[int, ...], given: dict[str, Any])
     encoder = gpu.device.create_command_encoder()
     encode(encoder, [(pipeline, bound, grid)])
     gpu.queue.submit([encoder.finish()])
-    for one in results:
-        found = np.frombuffer(gpu.read(buffers[one], arrays[one].nbytes), np.float32)
-        mine, margin = np.split(found, [given[one].numel()])
-        if not np.array_equal(margin.view(np.uint32), arrays[one][len(mine) :].view(np.uint32)):
-            raise IndexError(f"a program writes outside of {', '.join(results)}")
-        numbers = torch.from_numpy(np.where(mine == LOWEST, -np.float32(np.inf), mine))
-        given[one].copy_(numbers.view(given[one].shape))
+    return [np.frombuffer(gpu.read(buffers[one], given[one].nbytes), np.float32) for one in RESULTS[name]]
 
 
 def _with_margin(name: str, tensor: torch.Tensor, given: dict[str, Any]) -> np.ndarray:
@@ -151,15 +151,16 @@ def _with_margin(name: str, tensor: torch.Tensor, given: dict[str, Any]) -> np.n
     return np.concatenate([np.where(flat == -np.inf, LOWEST, flat), np.full(room, MARK)]).astype(np.float32)
 
 
-def _within_seconds(name: str, work: Callable[[], None]) -> None:
-    """Raises what ``work`` raises, and PagedlabError where it does not end: nobody can stop a kernel that loops."""
+def _within_seconds(name: str, work: Callable[[], Any]) -> Any:
+    """What ``work`` gives. Raises what it raises, and PagedlabError where it does not end: nobody can stop a kernel."""
     if any(thread.is_alive() for thread in _hanging):
         raise PagedlabError("An earlier kernel has not ended, and nothing else can be started. Restart the notebook.")
+    given: list[Any] = []
     raised: list[Exception] = []
 
     def working() -> None:
         try:
-            work()
+            given.append(work())
         except Exception as error:
             raised.append(error)
 
@@ -171,3 +172,4 @@ def _within_seconds(name: str, work: Callable[[], None]) -> None:
         raise PagedlabError(f"{name} has not ended after {SECONDS:.0f} seconds. Does one of its loops have no end?")
     if raised:
         raise raised[0]
+    return given[0]
