@@ -1,6 +1,7 @@
 """The Triton kernels of the course, one idea a file. They live in `kernels/` and are imported as `pagedlab.kernels`.
 
     ladder1_copy ... ladder5_decode    for who knows no CUDA: five small kernels that lead to paged attention
+    ladder                             the five small ones as functions, in Triton or in WGSL
     rungs                              from the plain decode kernel to the final one, a few changed lines at a time
     attend_blocks                      the heart: read scattered blocks, softmax as you go
     decode, decode_split, prefill      the three programs around it
@@ -12,17 +13,20 @@
 
 Triton decides *when it is imported* whether kernels are compiled for a GPU or interpreted on the CPU. So that decision
 comes first: `use_interpreter()` before anything imports Triton, or `TRITON_INTERPRET=1` before Python starts, or
-`prepare()`, which goes by the machine. Triton exists on Linux only; elsewhere `runs_here()` says so, in a lesson.
+`prepare()`, which goes by the machine. Triton exists on Linux only. The ladder exists in WGSL, too (`wgsl/`),
+which runs wherever WebGPU finds a device; `ladder` has its five functions in the language that runs here.
 """
 
 import os
 import sys
+from functools import cache
 from importlib.util import find_spec
 
 from pagedlab.errors import PagedlabError
 
 WHY_NOT = "Triton is not installed (pip install triton)" if sys.platform == "linux" else "Triton exists on Linux only"
 NOT_HERE = f"not run here: {WHY_NOT}"
+NEITHER = f"{WHY_NOT}, and WebGPU finds no device here"
 INTERPRETER = "Triton interpreter · CPU"
 
 RESTART = (
@@ -36,21 +40,33 @@ def available() -> bool:
     return find_spec("triton") is not None
 
 
-def runs_here() -> bool:
-    """`available()`; where there is no Triton, a printed line says so."""
-    if not available():
-        print(NOT_HERE)
-    return available()
+@cache
+def webgpu() -> str | None:
+    """The name of the device that WebGPU finds first, None where there is none."""
+    from pagedlab.kernels.wgsl.gpu import adapters, name_of
+
+    try:
+        return next(map(name_of, adapters()), None)
+    except PagedlabError:
+        return None
+
+
+def runs_here(*, in_wgsl: bool = True) -> bool:
+    """Is there a Triton here, or else a device for what exists `in_wgsl` too? Where not, a printed line says so."""
+    if available() or (in_wgsl and webgpu()):
+        return True
+    print(f"not run here: {NEITHER}" if in_wgsl else NOT_HERE)
+    return False
 
 
 def prepare() -> str | None:
     """Decide how kernels run from now on, by the machine: compiled where there is an NVIDIA GPU, else interpreted.
 
-    Returns the GPU's name, `INTERPRETER`, or None where there is no Triton. Raises PagedlabError if Triton is there
-    already and has decided otherwise.
+    Returns the GPU's name or `INTERPRETER`; where there is no Triton "WGSL" and the device that runs it, or None.
+    Raises PagedlabError if Triton is there already and has decided otherwise.
     """
     if not available():
-        return None
+        return f"WGSL · {webgpu()}" if webgpu() else None
     import torch
 
     if not torch.cuda.is_available():

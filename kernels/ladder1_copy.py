@@ -25,11 +25,11 @@ def copy_kernel(destination, source, length, PIECE: tl.constexpr):
     tl.store(destination + element, numbers, mask=inside)
 
 
-def copy(source: torch.Tensor, piece: int = 64) -> torch.Tensor:
-    """A copy of a one-dimensional contiguous tensor."""
+def copy(source: torch.Tensor, destination: torch.Tensor | None = None, piece: int = 64) -> torch.Tensor:
+    """A copy of a one-dimensional contiguous tensor; at the start of ``destination`` where one is given."""
     check_device(source.device)
     if source.dim() != 1 or not source.is_contiguous():
         raise PagedlabError(f"copy takes a contiguous tensor of one dimension, not {list(source.shape)}.")
-    destination = torch.empty_like(source)
+    destination = torch.empty_like(source) if destination is None else destination
     launch(copy_kernel, (triton.cdiv(len(source), piece),), destination, source, len(source), PIECE=piece)
     return destination

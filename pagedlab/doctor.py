@@ -129,8 +129,9 @@ def _triton() -> Finding:
         return Finding("Triton", "ok", version)
     if platform.system() == "Linux":
         return Finding("Triton", "problem", "missing", "Run: make env")
-    return Finding("Triton", "note", "exists on Linux only: chapter 05's kernels and exercise 05 (b) are not run here",
-                   "To do these too, use a Linux machine, a container, or WSL.")
+    return Finding("Triton", "note", "exists on Linux only: chapter 05's ladder and exercise 05.3 run in WGSL, where "
+                   "WebGPU finds a device, and the engine's own kernel is not run here",
+                   "To run that too, use a Linux machine, a container, or WSL.")
 
 
 def _device(torch) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ import pytest
 from pagedlab import viz
 from pagedlab.grading.make_exercises import colab_source
 from pagedlab.grading.part import EXERCISES, load_exercise
-from pagedlab.viz.lesson import show_source
+from pagedlab.viz.lesson import show_source, show_wgsl
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("notebooks", "exercises", "solutions")
@@ -165,6 +165,16 @@ def test_the_source_that_a_chapter_shows_is_todays(chapter):
                 ), f"{found[1]} has changed; run tools/run_notebooks.py notebooks/{chapter.name}"
                 shown += 1
     assert shown, "no source is shown"
+
+
+def test_the_wgsl_that_a_chapter_shows_is_todays():
+    shown = set()
+    for cell in read(ROOT / "notebooks" / "05_inside_the_kernel.ipynb").cells:
+        if name := re.search(r'show_wgsl\("(\w+)"', cell.source):
+            (output,) = cell.outputs
+            assert output.data["text/plain"] == repr(show_wgsl(name[1])), f"{name[1]} has changed; run it again"
+            shown.add(name[1])
+    assert shown == {path.stem for path in (ROOT / "kernels" / "wgsl").glob("ladder*.wgsl")}
 
 
 def code_of(thing) -> str:

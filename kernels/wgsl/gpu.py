@@ -184,6 +184,21 @@ class GPU:
         """The kernel of the file ``name``.wgsl, see :func:`text_of`."""
         return Kernel(self, name, text_of(name, number, **constants))
 
+    def run(
+        self, name: str, constants: dict[str, int | float], groups: tuple[int, ...], *arrays: np.ndarray,
+        number: str = "float32",
+    ) -> list[np.ndarray]:  # fmt: skip
+        """Start a kernel once. Its bindings are copies of ``arrays``, in order; returned is what is in them then."""
+        kernel = self.kernel(name, number, **constants)
+        buffers = [self.upload(array, name) for array in arrays]
+        with self.submission() as encoder:
+            encode(encoder, [(kernel.pipeline, kernel.bind(*buffers), groups)])
+        found = []
+        for buffer, array in zip(buffers, arrays, strict=True):
+            data = np.frombuffer(self.read(buffer, buffer.size), array.dtype)
+            found.append(data[: array.size].reshape(array.shape))
+        return found
+
 
 def text_of(name: str, number: str = "float32", **constants: int | float) -> str:
     """All of the kernel ``name``.wgsl: its constants, then the file. ``number``: what weights, K and V are."""

@@ -46,6 +46,34 @@ def show_source(thing: Any) -> Any:
     return Scrolled(textwrap.dedent(source).strip("\n"), language="python")
 
 
+class WgslSource:
+    """A kernel of ``kernels/wgsl``, shown as it runs, under a line that folds it away."""
+
+    def __init__(self, name: str, unfolded: bool) -> None:
+        spec = importlib.util.find_spec("pagedlab.kernels.wgsl")
+        path = Path(spec.submodule_search_locations[0], f"{name}.wgsl")
+        if not path.exists():
+            raise PagedlabError(f"There is no kernel {name!r} in WGSL; there are {', '.join(_wgsl_in(path.parent))}.")
+        self.name, self.text, self.unfolded = name, path.read_text(encoding="utf-8").strip("\n"), unfolded
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        summary = f"<summary>In WGSL: <code>kernels/wgsl/{self.name}.wgsl</code></summary>"
+        code = f'<pre style="{SCROLLS}"><code>{html.escape(self.text)}</code></pre>'
+        return f"<details{' open' * self.unfolded}>{summary}\n{code}</details>"
+
+
+def show_wgsl(name: str, unfolded: bool = False) -> WgslSource:
+    """The kernel ``name`` in WGSL. Raises PagedlabError where there is none."""
+    return WgslSource(name, unfolded)
+
+
+def _wgsl_in(folder: Path) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.wgsl"))
+
+
 def _source_of(name: str) -> str:
     """The lines of a module's function or class, decorators included, read from its file."""
     module, _, wanted = name.rpartition(".")

@@ -32,6 +32,11 @@ def solution(part: str) -> str:
     return re.sub(r"^ *### (BEGIN|END) SOLUTION\n", "", solved(part).source, flags=re.MULTILINE)
 
 
+def in_wgsl(source: str) -> str:
+    """The solution's cell of part 05.3 with its other half switched on; any other cell as it is."""
+    return source.replace("IN_WGSL = False", "IN_WGSL = True")
+
+
 def changed(source: str, changes: str) -> str:
     """``changes``: hunks as in a diff, "@@" between them. What stays or goes in one stands in ``source`` just once."""
     text = f"\n{source.strip()}\n"

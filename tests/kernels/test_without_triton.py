@@ -10,10 +10,11 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from pagedlab.kernels import INTERPRETER, NOT_HERE, available, prepare, runs_here
+from pagedlab.kernels import INTERPRETER, NEITHER, NOT_HERE, available, prepare, runs_here, webgpu
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_TRITON = "import sys; sys.modules['triton'] = None\n"
+NO_WEBGPU = "sys.modules['wgpu'] = None\n"
 
 
 def python(code):
@@ -35,14 +36,15 @@ def test_with_triton_and_no_gpu_kernels_are_interpreted(capsys):
 
 
 def test_without_triton_a_lesson_is_told_so_in_one_line():
-    assert python("from pagedlab import kernels; print(kernels.prepare(), kernels.runs_here())") == (
-        f"{NOT_HERE}\nNone False\n"
-    )
+    lesson = "from pagedlab.kernels import *; print(prepare(), runs_here(), runs_here(in_wgsl=False))"
+    assert python(NO_WEBGPU + lesson) == f"not run here: {NEITHER}\n{NOT_HERE}\nNone False False\n"
+    if webgpu():
+        assert python(lesson) == f"{NOT_HERE}\nWGSL · {webgpu()} True False\n"
 
 
-def test_without_triton_a_kernel_can_be_written_and_its_check_says_not_run_here():
+def test_without_triton_and_webgpu_a_kernel_can_be_written_and_its_check_says_not_run_here():
     output = python(
-        "from pagedlab.grading import check, report\n"
+        NO_WEBGPU + "from pagedlab.grading import check, report\n"
         "from pagedlab.grading.tasks.ex05 import load_triton\n"
         "triton, tl = load_triton()\n"
         "@triton.jit\n"
@@ -51,8 +53,20 @@ def test_without_triton_a_kernel_can_be_written_and_its_check_says_not_run_here(
         "check('05.3', my_kernel, my_kernel)\n"
         "report('05')\n"
     )
-    assert output.splitlines()[0].startswith("· 05.3") and NOT_HERE in output
+    assert output.splitlines()[0].startswith("· 05.3") and f"not run here: {NEITHER}" in output
     assert output.splitlines()[-1].strip() == "so far 0 of 8 points"
+
+
+@pytest.mark.skipif(not webgpu(), reason="no WebGPU adapter here")
+def test_without_triton_a_triton_kernel_is_told_to_be_wgsl():
+    output = python(
+        "from pagedlab.grading import CheckFailed, check\n"
+        "from pagedlab.grading.tasks.ex05 import load_triton\n"
+        "triton, tl = load_triton()\n"
+        "try: check('05.3', triton.jit(print), triton.jit(print))\n"
+        "except CheckFailed as error: print(error)\n"
+    )
+    assert "There is no Triton here to run split_kernel. Set IN_WGSL = True, and write it in WGSL." in output
 
 
 @pytest.mark.parametrize("platform, why", [
@@ -61,12 +75,12 @@ def test_without_triton_a_kernel_can_be_written_and_its_check_says_not_run_here(
 ])
 def test_why_there_is_none_depends_on_the_system(platform, why):
     output = python(
-        f"import torch, pagedlab.grading.plain\nsys.platform = {platform!r}\n"
+        f"{NO_WEBGPU}import torch, pagedlab.grading.plain\nsys.platform = {platform!r}\n"
         "from pagedlab import kernels\n"
         "from pagedlab.grading.exercises.ex05.kernel import KERNEL\n"
         "print(KERNEL.missing(), kernels.NOT_HERE, sep='\\n')\n"
     )
-    assert output.splitlines() == [why, f"not run here: {why}"]
+    assert output.splitlines() == [f"{why}, and WebGPU finds no device here", f"not run here: {why}"]
 
 
 def collect_without_triton(what, platform, tmp_path):
@@ -101,15 +115,23 @@ def test_without_triton_all_tests_are_collected_and_those_that_need_it_reported(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["notebooks/05_inside_the_kernel.ipynb", "solutions/05_inside_the_kernel.ipynb"])
-def test_without_triton_the_notebook_runs_to_its_end(name):
+@pytest.mark.parametrize("name, lines", [
+    ("notebooks", ("66 scores, the same as torch's", "in one pass: largest 3.7860, sum 15.2246", NOT_HERE)),
+    ("solutions", ("✓ 05.3", "2430 programs of your kernels", "the same tokens as before: True")),
+])
+def test_without_triton_the_notebook_runs_to_its_end_in_wgsl(name, lines):
     from nbclient import NotebookClient
 
-    nb = nbformat.read(ROOT / name, as_version=4)
+    if not webgpu():
+        pytest.skip("no WebGPU adapter here")
+    nb = nbformat.read(ROOT / name / "05_inside_the_kernel.ipynb", as_version=4)
     nb.cells.insert(0, nbformat.v4.new_code_cell(NO_TRITON))
+    for cell in nb.cells:
+        cell.source = cell.source.replace("IN_WGSL = False", "IN_WGSL = True")
     NotebookClient(nb, timeout=300, kernel_name="python3").execute()
     output = "".join(o.get("text", "") for cell in nb.cells for o in cell.get("outputs", ()))
-    assert "not run here" in output
+    for line in lines:
+        assert line in output
 
 
 def test_without_triton_its_back_end_is_refused_with_a_sentence():

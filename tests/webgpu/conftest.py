@@ -1,7 +1,5 @@
 """A device behind WebGPU: a GPU's, or Mesa's, which a CPU runs. `.ci/run` installs that one."""
 
-from functools import partial
-
 import pytest
 
 
@@ -17,6 +15,4 @@ def gpu():
 @pytest.fixture
 def run(gpu):
     """Runs a kernel once: name, constants, groups, arrays in the order of its bindings -> those arrays afterwards."""
-    from pagedlab.bench.gpu.webgpu.cases import run
-
-    return partial(run, gpu)
+    return gpu.run

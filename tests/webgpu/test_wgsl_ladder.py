@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 SIZES = [(1, 16), (4, 24), (16, 64), (128, 256)]  # block size, head size
 
@@ -85,3 +86,30 @@ def test_decode_and_its_diary(run, gpu, block_size, head_size, number):
         largest = pages[..., 2].copy().view(np.float32)
         assert (np.diff(largest) >= 0).all() and np.abs(largest[:, -1] - tops[r]).max() < 1e-5
         assert not found[6][r, :, used:].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_a_lesson_starts_them_as_it_does_those_in_triton(gpu, dtype):
+    """Heads and layers are views, and stay where they are; what comes back is of the same type."""
+    from pagedlab.attention import LayerKV
+    from pagedlab.kernels.wgsl.ladder import copy, decode, gather, online_softmax, scores
+
+    torch.manual_seed(0)
+    length, table, scale = 40, torch.tensor([3, 1, 5], dtype=torch.int32), 0.25
+    pool, query = torch.randn(6, 2, 16, 3, 32).to(dtype), torch.randn(1, 6, 32).to(dtype)
+    layer = LayerKV(pool[:, 0], pool[:, 1])
+    k, v = (part[table.long()].flatten(0, 1)[:length].float() for part in (layer.key, layer.value))
+    assert torch.equal(gather(layer.key[:, :, 1], table, length).float(), k[:, 1])
+    assert scores(query[0, 2], layer.key[:, :, 1], table, length, scale).allclose(k[:, 1] @ query[0, 2].float() * scale,
+                                                                                  atol=1e-5)  # fmt: skip
+    everything = torch.einsum("hd,thd->ht", query[0].float(), k.repeat_interleave(2, 1)) * scale
+    diary = torch.zeros(1, 6, 3, 4, dtype=torch.float64)
+    found = decode(query, layer, table[None], torch.tensor([length], dtype=torch.int32), scale, diary)
+    wanted = torch.einsum("ht,thd->hd", everything.softmax(1), v.repeat_interleave(2, 1))
+    assert found.dtype == dtype and found[0].float().allclose(wanted, atol={torch.float32: 1e-5}.get(dtype, 1e-2))
+    assert diary[0, :, :, 0].tolist() == 6 * [[3, 1, 5]]
+    for row, (largest, total) in zip(everything, diary[0, :, -1, 2:].tolist(), strict=True):
+        assert online_softmax(row) == pytest.approx((largest, total), rel=1e-4)
+    room = torch.full((128,), -1.0, dtype=dtype)
+    copy(torch.arange(100).to(dtype), room)
+    assert room.tolist() == [*range(100), *[-1] * 28]

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from pagedlab.kernels.wgsl.gpu import GPU, encode
+from pagedlab.kernels.wgsl.gpu import GPU
 
 EMPTY = 0xFFFFFFFF  # the slot of a token that is not to be written
 LANES = 64
@@ -47,26 +46,9 @@ class Case:
         return largest
 
 
-def run(
-    gpu: GPU, name: str, constants: dict[str, Any], groups: tuple[int, ...], *arrays: np.ndarray,
-    number: str = "float32",
-) -> list[np.ndarray]:  # fmt: skip
-    """Run a kernel once: the arrays in the order of its bindings, as they are afterwards."""
-    kernel = gpu.kernel(name, number, **constants)
-    buffers = [gpu.upload(array, "test data") for array in arrays]
-    encoder = gpu.device.create_command_encoder()
-    encode(encoder, [(kernel.pipeline, kernel.bind(*buffers), groups)])
-    gpu.queue.submit([encoder.finish()])
-    found = []
-    for buffer, array in zip(buffers, arrays, strict=True):
-        data = np.frombuffer(gpu.read(buffer, buffer.size), array.dtype)
-        found.append(data[: array.size].reshape(array.shape))
-    return found
-
-
 def error_of(gpu: GPU, case: Case) -> float:
     """See :meth:`Case.error`. Raises PagedlabError where the kernel cannot be compiled."""
-    return case.error(run(gpu, case.kernel, case.constants, case.groups, *case.arrays, number=case.number))
+    return case.error(gpu.run(case.kernel, case.constants, case.groups, *case.arrays, number=case.number))
 
 
 def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:

@@ -7,7 +7,6 @@ import numpy as np
 import pagedlab
 from pagedlab.bench.gpu.decoded import decoded
 from pagedlab.bench.gpu.report import Report
-from pagedlab.bench.gpu.webgpu.cases import run
 from pagedlab.bench.gpu.webgpu.setting import BLOCK_SIZE, WebGPUSetting
 from pagedlab.trace.events import SCHEMA_VERSION, KernelSpan
 from pagedlab.trace.recorder import Trace
@@ -37,7 +36,7 @@ def kernel_trace(report: Report, s: WebGPUSetting) -> None:
     constants = dict(BLOCK_SIZE=BLOCK_SIZE, GROUP=1, QUERY_HEADS=heads, HEAD_SIZE=head_size, TABLE=width,
                      SCALE=head_size**-0.5, DIARY=1)  # fmt: skip
     diary = np.zeros((len(lengths), heads, width, 4), np.uint32)
-    *_, diary = run(s.gpu, "ladder5_decode", constants, (heads, len(lengths)), query, key, value, tables,
+    *_, diary = s.gpu.run("ladder5_decode", constants, (heads, len(lengths)), query, key, value, tables,
                     np.array(lengths, np.uint32), np.zeros_like(query), diary)  # fmt: skip
     events = [
         KernelSpan(

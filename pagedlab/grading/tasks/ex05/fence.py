@@ -20,7 +20,7 @@ def fenced(reads: dict[str, torch.Tensor], writes: dict[str, torch.Tensor]) -> I
 
     def guarded(name: str, given: dict[str, torch.Tensor], verb: str) -> Any:
         done = getattr(builder, name)
-        spans = [(tensor.data_ptr(), tensor.data_ptr() + _extent(tensor)) for tensor in given.values()]
+        spans = [(t.data_ptr(), t.data_ptr() + extent(t) * t.element_size()) for t in given.values()]
 
         def checked(pointers: Any, *rest: Any) -> Any:
             mask = rest[0] if name == "create_masked_load" else rest[1]
@@ -44,7 +44,7 @@ def fenced(reads: dict[str, torch.Tensor], writes: dict[str, torch.Tensor]) -> I
             delattr(builder, name)  # the class's own again
 
 
-def _extent(tensor: torch.Tensor) -> int:
-    """Bytes from its first number to behind its last one."""
+def extent(tensor: torch.Tensor) -> int:
+    """How many numbers lie from its first one to behind its last one."""
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return (last + 1) * tensor.element_size() if tensor.numel() else 0
+    return last + 1 if tensor.numel() else 0
