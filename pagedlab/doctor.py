@@ -183,10 +183,10 @@ def _webgpu() -> Iterator[Finding]:
         return
     found = [json.loads(line) for line in done.stdout.splitlines()]
     for number, one in enumerate(found):
-        kind = "software: a CPU does its work, right and slowly" if one["software"] else "a GPU"
+        kind = "software: a CPU does a GPU's work, right and slowly" if one["software"] else "hardware"
         driver = f", driver {one['driver']}" if one["driver"] else ""
         device = f"webgpu:{number}" if number else "webgpu"
-        yield Finding("WebGPU", "ok", f"{one['name']}{driver} ({kind})",
+        yield Finding("WebGPU", "ok", f"{one['name']}{driver}; {kind}",
                       f'To use it: LLM("smollm2", device="{device}"), or PAGEDLAB_DEVICE={device} for everything.')
     if not found:
         yield Finding("WebGPU", "note", "no adapter; the course runs without one",

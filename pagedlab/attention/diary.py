@@ -14,6 +14,7 @@ from pagedlab.attention.kv_pool import LayerKV
 from pagedlab.attention.watched import checked
 from pagedlab.errors import PagedlabError
 from pagedlab.kernels import INTERPRETER
+from pagedlab.kernels import available as has_triton
 from pagedlab.kernels.wgsl.gpu import GPU, encode, open_gpu, text_of
 
 NAME = "ladder5_decode"

@@ -155,7 +155,8 @@ class WebGPUExecutor:
         return SamplerOutput(token_ids, logits[[place[row] for row in sampling.logits]])
 
     def last_query(self, token_id: int, context: int, block_ids: list[int], layer: int) -> torch.Tensor:
-        """query float32 [query heads, head size] of ``layer`` for the token at the end of a context of so many tokens.
+        """query [query heads, head size] of ``layer`` for the token at the end of a context of so many tokens; computed
+        in float32, and given in the dtype of K and V, which lessons compare it with.
 
         It goes through the model once more and reads the K and V that are in the pool, its own among them; nothing is
         written there, so a run is not disturbed.
@@ -168,7 +169,8 @@ class WebGPUExecutor:
         with self.gpu.submission() as encoder:
             encode(encoder, self.program.query_of(layer))
         data = self.gpu.read(self.program.buffers["qkv"], 4 * self.program.attended)
-        return torch.frombuffer(bytearray(data), dtype=torch.float32).view(-1, self.model_config.head_size)
+        query = torch.frombuffer(bytearray(data), dtype=torch.float32).to(self.model.dtype)
+        return query.view(-1, self.model_config.head_size)
 
     def _write(self, numbers: dict[str, np.ndarray], first: int, count: int, rows: int) -> None:
         """To the GPU: what the kernels read of ``count`` tokens from the ``first`` one on; ``rows``: wanted of them."""

@@ -27,8 +27,9 @@ def kernel_walk(
     not hold (numbers, addresses) is not shown.
 
     The kernel runs on the GPU that the model is on (through WebGPU it is the ladder's last one, in WGSL, over the
-    engine's own buffers), else in Triton's interpreter in a process of its own (some seconds). ``dialects``: the
-    ladder's last kernel in Triton and in WGSL, side by side, whatever the engine runs on.
+    engine's own buffers), else in Triton's interpreter in a process of its own (some seconds), and where there is no
+    Triton, through WebGPU on a copy of the layer. ``dialects``: the ladder's last kernel in Triton and in WGSL, side by
+    side, whatever the engine runs on.
 
     Raises PagedlabError for a request without memory, an unknown layer or head, a trace without spans, and where a
     kernel cannot run.

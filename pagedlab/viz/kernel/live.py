@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def live_walk(llm: Any, request_id: str | None = None, layer: int = 0, *, dialects: bool = False) -> Walk:
     """Run a kernel; the numbers of every query head as plain data."""
     from pagedlab.attention.again import again
-    from pagedlab.attention.diary import by_triton, by_wgsl
+    from pagedlab.attention.diary import by_triton, by_wgsl, has_triton
     from pagedlab.attention.watched import watch
 
     if request_id is None:
@@ -32,7 +32,7 @@ def live_walk(llm: Any, request_id: str | None = None, layer: int = 0, *, dialec
     buffers = getattr(pool, "buffers", None)  # WebGPU's; the layer is then a copy of what is in them
     kv = pool.layer(layer)
     question = query, kv, blocks, context, query.shape[-1] ** -0.5
-    if dialects or buffers:
+    if dialects or buffers or not has_triton():
         held = (pool.gpu, buffers[layer]) if buffers else None
         with Progress(None, "The kernel runs in Triton and in WGSL …" if dialects else "The kernel runs …"):
             wgsl = by_wgsl(*question, held)
