@@ -13,8 +13,7 @@ from pagedlab.attention.interpreted import interpreted, layer_of, some_blocks
 from pagedlab.attention.kv_pool import LayerKV
 from pagedlab.attention.watched import checked
 from pagedlab.errors import PagedlabError
-from pagedlab.kernels import INTERPRETER
-from pagedlab.kernels import available as has_triton
+from pagedlab.kernels import INTERPRETER, available
 from pagedlab.kernels.wgsl.gpu import GPU, encode, open_gpu, text_of
 
 NAME = "ladder5_decode"
@@ -29,6 +28,11 @@ class Diary:
     where: str  # what ran it
     lines: list[list[tuple[int, int, float, float]]]
     output: torch.Tensor
+
+
+def has_triton() -> bool:
+    """Whether :func:`by_triton` can run."""
+    return available()
 
 
 def by_triton(query: torch.Tensor, layer: LayerKV, block_ids: list[int], context: int, scale: float) -> Diary:
