@@ -8,11 +8,13 @@ Source: the WebGPU and WGSL specifications (W3C); the package ``wgpu``.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +38,22 @@ FEATURES = ("shader-f16", "timestamp-query")  # asked for where the adapter has 
 def library() -> Any:
     """The package ``wgpu``. Raises PagedlabError where it is not installed or finds no driver to load."""
     os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())  # Mesa's drivers want it to name a folder
+    _load_tritons_llvm()
     try:
         import wgpu
     except ImportError:
         raise PagedlabError("The package wgpu is not installed, so there is no WebGPU: pip install wgpu.") from None
     return wgpu
+
+
+@cache
+def _load_tritons_llvm() -> None:
+    """Mesa's drivers and Triton each bring an LLVM. When Mesa's is in the process first, importing Triton later ends
+    the process; the other way round all is well. So Triton's library comes first, and nothing of Triton runs yet."""
+    triton = find_spec("triton")
+    for folder in triton.submodule_search_locations or () if triton else ():
+        with suppress(OSError):
+            ctypes.CDLL(str(Path(folder, "_C", "libtriton.so")))
 
 
 def adapters() -> list[Any]:

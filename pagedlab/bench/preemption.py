@@ -26,8 +26,7 @@ import torch
 from pagedlab.attention import KVPool
 from pagedlab.engine import LLM, SamplingParams
 from pagedlab.errors import PagedlabError
-from pagedlab.executor import ScheduledRequest
-from pagedlab.executor.runner import ModelRunner
+from pagedlab.executor import Draw, SamplingMetadata, ScheduledRequest
 from pagedlab.executor.swap_space import SwapSpace
 from pagedlab.kv.block_table import BlockTable
 from pagedlab.kv.swap import RecomputeCost, SwapCost, cheaper, crossover
@@ -56,7 +55,7 @@ def run(*, model: str = "smollm2", device: str | None = None, json: bool = False
     rows = []
     for num_tokens in LENGTHS:
         for block_size in BLOCK_SIZES:
-            measured = _swap_seconds(base, num_tokens, block_size, SwapSpace.copy)
+            measured = _swap_seconds(base, num_tokens, block_size, None)
             rows.append(
                 {
                     "tokens": num_tokens,
@@ -108,8 +107,9 @@ def run(*, model: str = "smollm2", device: str | None = None, json: bool = False
 # ---------------------------------------------------------------------------------------------- the constants
 
 
-def measure_swap_cost(llm: LLM, copy: Copy = SwapSpace.copy) -> SwapCost:
-    """Of this model's blocks, between this device and the CPU's memory. ``copy``: how they are copied."""
+def measure_swap_cost(llm: LLM, copy: Copy | None = None) -> SwapCost:
+    """Of this model's blocks, between this device and the CPU's memory. ``copy``: how they are copied, between two
+    pools of torch's (None: as the engine does it)."""
     bytes_per_token = llm.executor.kv_pool.bytes_per_token
     rows, seconds = [], []
     for num_tokens, block_size in CALIBRATE_SWAP:
@@ -165,21 +165,29 @@ def one_by_one(origin: torch.Tensor, target: torch.Tensor, pairs: list[tuple[int
             layer_to[new].copy_(layer_from[old], non_blocking=True)
 
 
-def _swap_seconds(llm: LLM, num_tokens: int, block_size: int, copy: Copy) -> float:
+def _swap_seconds(llm: LLM, num_tokens: int, block_size: int, copy: Copy | None) -> float:
     """Out and in again, blocks scattered over both pools."""
-    model, blocks = llm.executor.model, -(-num_tokens // block_size)
-    pool = _pool(model, 2 * blocks, block_size)
-    pool.data.normal_()  # pages that nobody has written yet are not really there
-    space = SwapSpace(pool, 2 * blocks)
+    blocks = -(-num_tokens // block_size)
     rng = Random(0)
-    pairs = list(zip(rng.sample(range(2 * blocks), blocks), rng.sample(range(2 * blocks), blocks), strict=True))
+    ids = range(1, 2 * blocks + 1)
+    pairs = list(zip(rng.sample(ids, blocks), rng.sample(ids, blocks), strict=True))
+    back = [(new, old) for old, new in pairs]
+    if copy is None:
+        knobs = {"num_gpu_blocks_override": 2 * blocks + 1, "num_cpu_blocks_override": 2 * blocks + 1}
+        executor = LLM(llm, era="paper", preemption="swap", block_size=block_size, **knobs).executor
+        moves = (lambda: executor.swap_out(pairs), lambda: executor.swap_in(back))
+    else:
+        pool = _pool(llm.executor.model, 2 * blocks + 1, block_size)
+        pool.data.normal_()  # pages that nobody has written yet are not really there
+        space = SwapSpace(pool, 2 * blocks + 1)
+        moves = (lambda: copy(pool.data, space.data, pairs), lambda: copy(space.data, pool.data, back))
 
     def there_and_back() -> None:
-        copy(pool.data, space.data, pairs)
-        copy(space.data, pool.data, [(new, old) for old, new in pairs])
+        for move in moves:
+            move()
 
     there_and_back()  # the first one finds its pages
-    return _seconds(there_and_back, model.device, ROUNDS_SWAP)
+    return _seconds(there_and_back, llm.executor.model.device, ROUNDS_SWAP)
 
 
 def _pool(model: LlamaModel, num_blocks: int, block_size: int) -> KVPool:
@@ -188,22 +196,20 @@ def _pool(model: LlamaModel, num_blocks: int, block_size: int) -> KVPool:
 
 
 def _prefill_seconds(llm: LLM, num_tokens: int) -> float:
-    model, block_size = llm.executor.model, 16
+    block_size = 16
     blocks = -(-num_tokens // block_size)
-    runner = ModelRunner(
-        model,
-        _pool(model, blocks, block_size),
-        llm.executor.attention,
-        max_num_seqs=1,
-        max_num_batched_tokens=num_tokens,
-        max_model_len=num_tokens,
-    )
+    knobs = {"max_num_seqs": 1, "max_num_batched_tokens": num_tokens, "num_gpu_blocks_override": blocks + 1}
+    executor = LLM(llm, block_size=block_size, **knobs).executor
     rng = Random(0)
-    tokens = [rng.randrange(model.config.vocab_size) for _ in range(num_tokens)]
-    part = ScheduledRequest("A", tokens, 0, num_tokens, BlockTable(block_size, range(blocks)))
-    if model.device.type == "cuda":
-        runner.run([part])  # the first of a shape may compile something
-    return _seconds(lambda: runner.run([part]), model.device, ROUNDS_PREFILL)
+    tokens = [rng.randrange(executor.model_config.vocab_size) for _ in range(num_tokens)]
+    part = ScheduledRequest("A", tokens, 0, num_tokens, BlockTable(block_size, range(1, blocks + 1)))
+    first_token = SamplingMetadata([Draw(row=0, position=num_tokens, seed=0)])
+
+    def prefill() -> None:
+        executor.collect(executor.submit([part], first_token))  # to collect is to wait
+
+    prefill()  # the first of a shape may compile something
+    return _seconds(prefill, executor.model.device, ROUNDS_PREFILL)
 
 
 def _seconds(work: Callable[[], Any], device: torch.device, rounds: int) -> float:

@@ -263,3 +263,29 @@ for ask in (llm.step, lambda: llm.executor.read_block(0, 1)):
 llm = LLM("tiny-random", device="webgpu", num_gpu_blocks_override=16)
 print([len(answer.outputs[0].token_ids) for answer in llm.generate([5, 6, 7], params)])
 """
+
+
+def test_triton_can_be_imported_after_it_and_compiles():
+    """In a process of its own, since Triton is in this one already: each brings an LLVM."""
+    pytest.importorskip("triton", reason="no Triton on this machine; it is installed with the package on Linux")
+    done = subprocess.run([sys.executable, "-c", THEN_TRITON], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["3", "3", "ELF"]
+
+
+THEN_TRITON = """
+from pagedlab import LLM, SamplingParams
+
+params = SamplingParams(max_tokens=3, ignore_eos=True)
+llm = LLM("tiny-random", device="webgpu", num_gpu_blocks_override=16)
+print(len(llm.generate([5, 6, 7], params)[0].outputs[0].token_ids))
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from pagedlab.kernels.ladder1_copy import copy_kernel
+
+pointers = dict.fromkeys(("destination", "source"), "*fp32")
+source = ASTSource(copy_kernel, {**pointers, "length": "i32", "PIECE": "constexpr"}, {"PIECE": 64})
+compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32))
+print(len(llm.generate([8, 9], params)[0].outputs[0].token_ids), compiled.asm["cubin"][1:4].decode())
+"""
