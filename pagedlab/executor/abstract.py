@@ -101,9 +101,9 @@ class Executor(Protocol):
         where memory was made before."""
 
     def describe(self) -> dict[str, Any]:
-        """For the header of a trace: device, compute_capability, driver, attention_backend, dtype (of weights, K and
-        V), precision (of products of matrices), model, model_shape, torch, triton. Text, or None where there is
-        none."""
+        """For the header of a trace: device, compute_capability, attention_backend, dtype (of weights, K and V),
+        precision (of products of matrices), model, model_shape, torch, triton; and driver, where it has one to name.
+        Text, or None where there is none."""
 
     def submit(self, batch: list[ScheduledRequest], sampling: SamplingMetadata) -> Any:
         """Write K and V of the batch's tokens into their slots, choose what is wanted. Returns a handle for

@@ -1,4 +1,4 @@
-"""The engine over two executors: torch, and one that has never heard of it and is late."""
+"""The engine over its executors: torch, one that has never heard of it and is late, and WebGPU."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from collections import deque
+from functools import cache
 
 import numpy as np
 import pytest
@@ -19,25 +20,38 @@ from pagedlab.errors import PagedlabError
 from pagedlab.executor import EXECUTORS, Draw, SamplingMetadata, ScheduledRequest, make_executor
 from pagedlab.executor.counting import CountingExecutor, choose, logits_after
 from pagedlab.executor.runner import Copies, GPUCopies, ModelRunner, copies_to
+from pagedlab.kernels.wgsl.gpu import adapters, name_of
 from pagedlab.kv.block_table import BlockTable
+from pagedlab.model.llama import LlamaModel
+from pagedlab.model.weights import load_model
 from pagedlab.trace import replay
 
 PARAMS = SamplingParams(max_tokens=12, ignore_eos=True)
 PROMPTS = [[(11 * i + 7 * j) % 250 for i in range(5 + 6 * j)] for j in range(5)]
 
 
-@pytest.fixture(scope="module", params=["torch", "counting"])
+@pytest.fixture(scope="module", params=["torch", "counting", "webgpu"])
 def base(request) -> LLM:
     """An engine to share the weights of."""
+    small = {"num_gpu_blocks_override": 8, "block_size": 4}
+    if request.param == "counting":
+        return LLM(device="counting", **small)
     if request.param == "torch":
-        return LLM("tiny-random", device="cpu", num_gpu_blocks_override=8, block_size=4)
-    return LLM(device="counting", num_gpu_blocks_override=8, block_size=4)
+        return LLM("tiny-random", device="cpu", **small)
+    if not adapters():
+        pytest.skip("no WebGPU adapter here; install one (Debian, Ubuntu: apt-get install mesa-vulkan-drivers)")
+    return LLM("tiny-random", device="webgpu", dtype="float32", **small)
+
+
+@cache
+def torchs_model() -> LlamaModel:
+    return load_model("tiny-random", device="cpu", dtype=torch.float32)[0]
 
 
 def without_pages(base: LLM, prompt: list[int], max_tokens: int) -> list[int]:
     """What the model answers, greedily, where there is no memory to be mixed up."""
     if hasattr(base.executor, "model"):
-        return contiguous_greedy(base.executor.model, prompt, max_tokens)
+        return contiguous_greedy(torchs_model(), prompt, max_tokens)
     tokens = list(prompt)
     for position in range(len(prompt), len(prompt) + max_tokens):
         seen = [(token, i) for i, token in enumerate(tokens)]
@@ -249,8 +263,8 @@ def test_what_an_executor_says_of_itself_is_in_the_header(base):
     llm = LLM(base, num_gpu_blocks_override=16, record=True)
     described = llm.executor.describe()
     assert llm.trace.header.items() >= described.items()
-    assert llm.device_name == described["device"] in ("CPU", "counting")
-    assert set(described) == {
+    assert llm.device_name == described["device"] in ("CPU", "counting", *map(name_of, adapters()))
+    assert set(described) - {"driver"} == {
         "torch", "triton", "device", "compute_capability", "attention_backend", "dtype", "precision", "model",
         "model_shape",
     }  # fmt: skip
@@ -261,8 +275,8 @@ def test_what_an_executor_says_of_itself_is_in_the_header(base):
 def test_a_closed_engine_gives_its_memory_back_and_others_on_its_weights_go_on(base):
     first, second = (LLM(base, num_gpu_blocks_override=32, block_size=4) for _ in range(2))
     first.close()
-    if hasattr(first.executor, "kv_pool"):
-        assert first.executor.kv_pool is first.executor.swap_space is first.executor.runner is None
+    held = [getattr(first.executor, name, None) for name in ("kv_pool", "swap_space", "runner", "program")]
+    assert held == [None] * 4
     assert tokens(second.generate(PROMPTS[0], PARAMS)) == [[without_pages(base, PROMPTS[0], PARAMS.max_tokens)]]
 
 
@@ -288,7 +302,8 @@ def test_attention_goes_to_an_executor_that_has_one_and_is_refused_elsewhere():
 
 
 def test_a_device_that_no_executor_has_is_refused_with_the_names_of_those_that_there_are():
-    with pytest.raises(PagedlabError, match="'toaster'; allowed are cpu, cuda, mps, webgpu, counting, and cuda:0"):
+    names = "auto, cpu, cuda, mps, webgpu, counting, and cuda:0"
+    with pytest.raises(PagedlabError, match=f"'toaster'; allowed are {names}"):
         make_executor(device="toaster")
     with pytest.raises(PagedlabError, match='has one model, "counting"'):
         make_executor("tiny-random", device="counting")
