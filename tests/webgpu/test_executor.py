@@ -1,5 +1,5 @@
-"""The engine over WebGPU: what it promises beyond any executor (``tests/engine/test_executors.py``). Tokens, K and V are
-torch's own, a step is one submission, and what goes wrong is one sentence."""
+"""The engine over WebGPU: what it promises beyond any executor (``tests/engine/test_executors.py``). Its tokens, K and
+V are torch's own, a step is one submission, and what goes wrong is one sentence."""
 
 import json
 import subprocess
