@@ -19,7 +19,7 @@ THEM = "transformers"
 
 def compare(path: Path, lines: list[dict[str, Any]], **where_it_runs: Any) -> Difference | None:
     """The first difference, or None. Loads the model; raises PagedlabError for a line that is no continuation.
-    ``where_it_runs``: device and dtype of the engine."""
+    ``where_it_runs``: device and dtype of the engine; by default float32, which the continuations were made in."""
     for number, line in enumerate(lines, start=1):
         where = f"{path}, line {number}"
         need(line, where, prompt_ids=list, output_ids=list, top2_gap=list)
@@ -34,7 +34,7 @@ def compare(path: Path, lines: list[dict[str, Any]], **where_it_runs: Any) -> Di
 
     # Blocks for all of them at once.
     num_blocks = 1 + sum(-(-(len(line["prompt_ids"]) + len(line["output_ids"])) // 16) for line in lines)
-    llm = LLM("smollm2", num_gpu_blocks_override=num_blocks, **where_it_runs)
+    llm = LLM("smollm2", num_gpu_blocks_override=num_blocks, **{"dtype": "float32"} | where_it_runs)
 
     def continuations(of: list[dict[str, Any]]) -> list[list[int]]:
         params = [SamplingParams(max_tokens=len(line["output_ids"]), ignore_eos=True) for line in of]
