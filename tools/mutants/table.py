@@ -42,15 +42,18 @@ def all_of(name: str) -> list[tuple[Change, str]]:
 
 
 def row(name: str, workers: int = 2, sample: int | None = None) -> Row:
-    """Judge a part's mutants. ``sample``: that many of them, always the same, and all that are listed."""
+    """Judge a part's mutants. ``sample``: that many of them, always the same, and of those that are listed, a quarter
+    of that, as each of them goes through the cases of every draw."""
     part, solution, listed = load_part(name), solved(name), equivalents(name[:2])
     always, drawn = questions(part, solution.seed, DRAWS)
     made, found = all_of(name), Row(name)
     changes = {one for one, _ in made}
     found.stale = [one for one in listed if one.part == name and one not in changes]
     if sample is not None:
-        chosen = random.Random(name).sample(made, min(sample, len(made)))
-        made = [*chosen, *(m for m in made if m[0] in listed and m not in chosen)]
+        draw = random.Random(name)
+        chosen = draw.sample(made, min(sample, len(made)))
+        survivors = [m for m in made if m[0] in listed and m not in chosen]
+        made = [*chosen, *draw.sample(survivors, min(-(-sample // 4), len(survivors)))]
     found.made = len(made)
     given = needed(solution.given, [solution.source])
     # Here and not in a fork: what this imports and computes once, every fork has.
