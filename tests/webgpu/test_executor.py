@@ -173,10 +173,10 @@ def test_in_16_bits_it_serves_too():
 
 @pytest.mark.slow
 def test_smollm2_writes_the_golden_tokens_alone_and_in_a_batch(root):
-    """The first ones of three lines: a program that does a GPU's work takes a second or two for each. (All of the file:
+    """The first ones of two lines: a program that does a GPU's work takes a second or two for each. (All of the file:
     ``PAGEDLAB_DEVICE=webgpu pagedlab parity tests/golden/smollm2/greedy.jsonl``.)"""
     path = root / "tests" / "golden" / "smollm2" / "greedy.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()[::2]]
+    lines = [json.loads(line) for line in path.read_text().splitlines()[::3]]
     for line in lines:
         line |= {name: line[name][:5] for name in ("output_ids", "top2_gap")}
     assert greedy.compare(path, lines, device="webgpu", dtype="float32") is None
