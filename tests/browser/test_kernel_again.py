@@ -9,12 +9,12 @@ import pytest
 from pagedlab.bench.browser import BROWSER_ARGS
 from pagedlab.doctor import find_chromium
 from pagedlab.engine import LLM, SamplingParams
-from pagedlab.kernels import available
+from pagedlab.kernels import WHY_NOT, available
 from pagedlab.viz import kernel_walk
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(not available(), reason="this system has no Triton, whose run is on the page"),
+    pytest.mark.skipif(not available(), reason=WHY_NOT),
 ]
 WEBGPU = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-features=Vulkan"]
 DATA = re.compile(r'(class="pictures">)(.*?)(</script>)', flags=re.S)

@@ -121,7 +121,7 @@ def test_on_a_phone_the_pages_do_not_scroll_sideways_and_a_picture_can_be_read(n
     context.close()
 
 
-@pytest.mark.skipif(not kernels.available(), reason="this system has no Triton")
+@pytest.mark.skipif(not kernels.available(), reason=kernels.WHY_NOT)
 @pytest.mark.parametrize("chapter", ["05_inside_the_kernel"])
 def test_the_page_about_the_kernel_has_what_its_button_runs(chapter, written):
     text = written.read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from pagedlab.viz import kernel_walk
 from pagedlab.viz.kernel.lab import KernelLab
 from pagedlab.viz.kit.marks import picture
 
-needs_triton = pytest.mark.skipif(not kernels.available(), reason="this system has no Triton")
+needs_triton = pytest.mark.skipif(not kernels.available(), reason=kernels.WHY_NOT)
 
 
 def served(**knobs):
