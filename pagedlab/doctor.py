@@ -179,7 +179,8 @@ def _webgpu() -> Iterator[Finding]:
     except subprocess.TimeoutExpired:
         wrong = f"no answer within {ADAPTERS_ANSWER_IN} seconds"
     if wrong:
-        yield Finding("WebGPU", "note", f"its adapters cannot be listed: {wrong}", "Update the GPU's driver.")
+        yield Finding("WebGPU", "note", f"its adapters cannot be listed: {wrong}",
+                      "Install the package wgpu again, or update the GPU's driver.")
         return
     found = [json.loads(line) for line in done.stdout.splitlines()]
     for number, one in enumerate(found):

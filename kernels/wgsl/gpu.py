@@ -41,8 +41,12 @@ def library() -> Any:
     _load_tritons_llvm()
     try:
         import wgpu
+        import wgpu.backends.auto
     except ImportError:
         raise PagedlabError("The package wgpu is not installed, so there is no WebGPU: pip install wgpu.") from None
+    except (RuntimeError, OSError) as error:  # a package without its library, or with another system's
+        again = "pip install --force-reinstall wgpu"
+        raise PagedlabError(f"The package wgpu cannot load its library: {_reason(error)} ({again}).") from None
     return wgpu
 
 

@@ -5,12 +5,18 @@ Mesa is told to keep no cache of kernels: whoever only looks leaves nothing behi
 
 import json
 import os
+import sys
 
 os.environ.setdefault("MESA_SHADER_CACHE_DISABLE", "true")
 
+from pagedlab.errors import PagedlabError  # noqa: E402 (drivers read what was set)
 from pagedlab.kernels.wgsl.gpu import adapters, is_software, name_of  # noqa: E402 (drivers read what was set)
 
 if __name__ == "__main__":
-    for one in adapters():
+    try:
+        there = adapters()
+    except PagedlabError as error:
+        sys.exit(str(error))
+    for one in there:
         found = {"name": name_of(one), "driver": one.info["description"], "software": is_software(one)}
         print(json.dumps(found))

@@ -74,6 +74,13 @@ def test_a_driver_that_crashes_or_hangs_is_a_note(run, monkeypatch, tmp_path, pr
     assert finding.state == "note" and words in finding.text
 
 
+def test_a_package_that_misses_its_library_is_a_note(monkeypatch, tmp_path):
+    monkeypatch.setenv("WGPU_LIB_PATH", str(tmp_path / "none.so"))
+    (finding,) = doctor._webgpu()
+    assert finding.state == "note"
+    assert finding.text.startswith("its adapters cannot be listed: The package wgpu cannot load its library: ")
+
+
 def test_a_notebook_gets_the_same_report(run, capsys):
     doctor.doctor()
     in_notebook = capsys.readouterr().out.splitlines()
