@@ -41,7 +41,7 @@ def write(folder: Path, seed: int, url: str = "") -> None:
     shutil.copytree(ROOT / "notebooks", folder / "notebooks", ignore=ignore)
     for name in ("constraints.txt", "LICENSE", ".gitattributes"):
         shutil.copy(ROOT / name, folder / name)
-    for name in ("setup.sh", "grade.sh", "README.md"):
+    for name in ("webgpu.sh", "setup.sh", "grade.sh", "README.md"):
         text = (PARTS / name).read_text(encoding="utf-8").replace("@SEED@", str(seed))
         (folder / name).write_text(text, encoding="utf-8")
     shutil.copy(PARTS / "grade.yml", folder / ".github" / "workflows" / "grade.yml")
