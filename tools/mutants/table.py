@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def row(name: str, workers: int = 2, sample: int | None = None) -> Row:
     part, solution, listed = load_part(name), solved(name), equivalents(name[:2])
     always, drawn = questions(part, solution.seed, DRAWS)
     made, found = all_of(name), Row(name)
-    changes = {one for one, _ in made}
+    changes = Counter(one for one, _ in made)  # the same change of the same line may be made at several places
     found.stale = [one for one in listed if one.part == name and one not in changes]
     if sample is not None:
         draw = random.Random(name)
@@ -70,7 +71,7 @@ def row(name: str, workers: int = 2, sample: int | None = None) -> Row:
         found.killed += not verdict.passed
         if verdict.passed:
             left.append(job)
-        elif job[0] in listed and not _twin(job[0], made):
+        elif job[0] in listed and changes[job[0]] == 1:
             found.stale.append(job[0])
     everything = [case for cases in drawn for case in cases]
     for (one, _), verdict in each_in_a_fork(left, work_on(everything), workers):
@@ -81,11 +82,6 @@ def row(name: str, workers: int = 2, sample: int | None = None) -> Row:
         else:
             found.survivors.append(one)
     return found
-
-
-def _twin(one: Change, made: list[tuple[Change, str]]) -> bool:
-    """Whether the same change of the same line is made at several places."""
-    return sum(other == one for other, _ in made) > 1
 
 
 def passes(name: str, cells: list[str]) -> Verdict:
