@@ -23,6 +23,9 @@ class EngineConfig:
     preemption: what happens to a victim's blocks when memory runs out: "recompute" or, in the paper's era, "swap".
     swap_space: GiB of the CPU's memory for swapped blocks (None: as much as the pool itself has). Only with "swap".
     num_cpu_blocks_override: the same in blocks; beats it.
+    async_scheduling: plan each step before the tokens of the one before are waited for, as vLLM does by default except
+    on CPUs. Where the model runs on the CPU, as the plan does, it gains no time; memory changes as on a GPU. Not in the
+    paper's era.
     """
 
     block_size: int = 16
@@ -38,6 +41,7 @@ class EngineConfig:
     preemption: str = "recompute"
     swap_space: float | None = None
     num_cpu_blocks_override: int | None = None
+    async_scheduling: bool = False
 
     def __post_init__(self) -> None:
         for name in ("block_size", "device_memory", "max_num_seqs", "max_num_batched_tokens"):
@@ -49,8 +53,9 @@ class EngineConfig:
         if not is_whole(self.seed) or not -(1 << 63) <= int(self.seed) < 1 << 63:
             raise PagedlabError(f"seed is {self.seed!r}; it must be a whole number of at most 63 bits.")
         self.seed = int(self.seed)
-        if not isinstance(self.enable_prefix_caching, bool):
-            raise PagedlabError(f"enable_prefix_caching is {self.enable_prefix_caching!r}; it must be True or False.")
+        for name in ("enable_prefix_caching", "async_scheduling"):
+            if not isinstance(getattr(self, name), bool):
+                raise PagedlabError(f"{name} is {getattr(self, name)!r}; it must be True or False.")
         share = self.gpu_memory_utilization
         if not is_real(share) or not 0 < share <= 1:
             raise PagedlabError(
@@ -67,6 +72,8 @@ class EngineConfig:
             raise PagedlabError(f'preemption is {self.preemption!r}; allowed are "recompute" and "swap".')
         if self.era == "paper":
             self.enable_prefix_caching = False  # nobody found blocks by their content then
+            if self.async_scheduling:
+                raise PagedlabError('async_scheduling=True needs era="v1": the paper\'s era knew no such thing.')
         elif self.preemption == "swap":
             raise PagedlabError('preemption="swap" needs era="paper": V1 recomputes, it has no swap.')
         if self.swap_space is not None:

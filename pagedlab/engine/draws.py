@@ -10,19 +10,21 @@ from pagedlab.engine.request import Request
 from pagedlab.executor import Draw
 
 
-def draw(row: int, request: Request, seed: int | None = None) -> Draw:
-    """The next token of ``request``, from a row of the batch. ``seed``: of a fork that there is not yet."""
+def draw(row: int, request: Request, position: int, seed: int | None = None) -> Draw:
+    """The token of ``request`` at ``position``, from a row of the batch. ``seed``: of a fork that there is not yet."""
     p = request.sampling_params
     seed = request.seed if seed is None else seed
-    return Draw(row, request.num_tokens, seed, p.temperature, p.top_k, p.top_p)
+    return Draw(row, position, seed, p.temperature, p.top_k, p.top_p)
 
 
 def assign(
     requests: list[Request], token_ids: list[int], by: Callable[..., Any], events: EngineEvents
 ) -> dict[str, int]:
-    """A token for each request, by request id. The trace names ``by`` as what chose them."""
+    """A token for each request, by request id. The trace names ``by`` as what chose them; of a request that has
+    finished meanwhile it knows nothing more."""
     assigned = {}
     for request, token_id in zip(requests, token_ids, strict=True):
-        events.sampled(request, token_id, by)
+        if request.finish_reason is None:
+            events.sampled(request, token_id, by)
         assigned[request.request_id] = token_id
     return assigned

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pagedlab
@@ -29,6 +30,28 @@ class EngineEvents:
     def emit(self, event: type[ev.Event], by: Callable[..., Any], **fields: Any) -> None:
         if self.recorder is not None:
             self.recorder.emit(event(source=source_of(by), **fields))
+
+    @contextmanager
+    def held(self, really: bool) -> Iterator[None]:
+        """Hold back what happens from here on, if ``really``, until somebody lets it go."""
+        if self.recorder is not None and really:
+            self.recorder.hold()
+        try:
+            yield
+        finally:
+            self.emit_all(self.let_go())
+
+    @property
+    def are_held(self) -> bool:
+        return self.recorder is not None and self.recorder.is_holding
+
+    def let_go(self) -> list[ev.Event]:
+        """What was held back; nothing is any more."""
+        return self.recorder.let_go() if self.recorder is not None else []
+
+    def emit_all(self, events: list[ev.Event]) -> None:
+        for event in events:
+            self.recorder.emit(event)
 
     def arrived(self, request: Request, by: Callable[..., Any]) -> None:
         if self.recorder is not None:
@@ -63,14 +86,16 @@ class EngineEvents:
                 num_computed_tokens=request.num_computed_tokens,
             )
 
-    def written(self, batch: list[ScheduledRequest]) -> None:
+    def written(self, batch: list[ScheduledRequest], sampled: dict[str, int] | None = None) -> None:
+        """``sampled``: tokens that the batch writes and its requests do not hold yet."""
         if self.recorder is None:
             return
         for part in batch:
             source = source_of(part.table.slot_mapping)
             for position in range(part.start, part.end):
                 block_id, offset = part.table.locate(position)
-                token_id = part.token_ids[position]
+                is_known = position < len(part.token_ids)
+                token_id = part.token_ids[position] if is_known else sampled[part.request_id]
                 self.recorder.emit(
                     ev.SlotWritten(
                         request_id=part.request_id,

@@ -6,6 +6,7 @@ import copy
 import operator
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -44,7 +45,7 @@ class LLM:
     makes the part (a class will do); the era says with which arguments. ``attention`` is called like
     ``pagedlab.attention.paged_attention``, by an executor that can.
 
-    Source: vLLM ``entrypoints/llm.py`` and ``v1/engine/``, here in one process and synchronous.
+    Source: vLLM ``entrypoints/llm.py`` and ``v1/engine/core.py``, here in one process.
     """
 
     def __init__(
@@ -104,6 +105,9 @@ class LLM:
         limits = {name: getattr(resolved, name) for name in ("max_num_seqs", "max_num_batched_tokens", "max_model_len")}
         self.block_pool, self.kv_cache_manager, self.scheduler = self.era.make_parts(self, limits)
 
+        # Steps that are planned before the tokens of those in front of them are waited for (vLLM: batches in flight).
+        self._num_steps_ahead = int(k.async_scheduling)
+        self.under_way: deque[StepUnderWay] = deque()
         self.requests: dict[str, Request] = {}  # unfinished ones
         self.tables: dict[str, BlockTable] = {}  # of running requests: what the model reads
         self.groups: dict[str, SequenceGroup] = {}  # prompts whose output is not complete
@@ -199,7 +203,8 @@ class LLM:
                 self._forget(request, self.scheduler.abort)
 
     def has_unfinished_requests(self) -> bool:
-        return self.scheduler.has_unfinished_requests()
+        """Is there anything left to do? Under ``async_scheduling`` that may be a step whose tokens nobody wants."""
+        return self.scheduler.has_unfinished_requests() or bool(self.under_way)
 
     def generate(
         self,
@@ -244,6 +249,8 @@ class LLM:
             for request_id in ids:
                 if request_id in self.groups:
                     self.abort_request(request_id)
+            while self.under_way and not self.scheduler.has_unfinished_requests():
+                self.step()
         return [done[request_id] for request_id in ids]
 
     def chat(self, messages: Sequence[dict[str, str]], sampling_params: SamplingParams | None = None) -> RequestOutput:
@@ -273,54 +280,82 @@ class LLM:
     def step(self) -> list[RequestOutput]:
         """One step: schedule, run the model once, sample. Returns the outputs of the prompts that got a token in it.
 
+        Under ``async_scheduling`` the step is planned and sent off, and the tokens that are waited for are those of the
+        step before: the first call returns nothing, and one more than there are steps is needed.
         Does nothing, and returns an empty list, where there is nothing to do.
         """
         if not self.has_unfinished_requests():
             return []
-        return self._finish(self._start())
-
-    def _start(self) -> StepUnderWay:
-        """The first half of a step: schedule, and hand the batch to the executor, which need not be done with it."""
         self.step_count += 1
-        started = time.perf_counter()
-        self.events.emit(ev.StepStarted, self.step, step=self.step_count)
-        output = self.scheduler.schedule()
-        with self._forgetting(output):
-            self._apply_schedule(output)
-            batch = self._batch(output)
-            handle = None
-            if batch:
-                handle = self.executor.submit(batch, self.era.sampling(self, batch))
-                self.events.written(batch)
-        return StepUnderWay(self.step_count, started, output, batch, handle)
-
-    def _finish(self, step: StepUnderWay) -> list[RequestOutput]:
-        """The second half: wait for the tokens, and take them in."""
-        with self._forgetting(step.output):
-            chosen = self.executor.collect(step.handle) if step.batch else None
-            sampled = self.era.sampled(self, step.batch, chosen) if chosen else {}
-        finished = self.scheduler.update_from_output(step.output, sampled, lambda r: is_stop(r, self.tokenizer))
-        outputs = self._outputs(sampled)
-        for request in finished:
-            self._forget(request, self.scheduler.update_from_output)
+        started, num_tokens = time.perf_counter(), 0
+        with self.events.held(bool(self.under_way)):  # what is planned now happens after what is under way
+            self.events.emit(ev.StepStarted, self.step, step=self.step_count)
+            if self.scheduler.has_unfinished_requests():
+                self.under_way.append(self._start())
+                num_tokens = sum(self.under_way[-1].output.num_scheduled_tokens.values())
+                waits = len(self.under_way) > self._num_steps_ahead
+            else:
+                waits = True
+            outputs = self._finish(self.under_way.popleft()) if waits else []
         self.events.emit(
             ev.StepEnded,
             self.step,
-            step=step.number,
-            num_tokens=sum(step.output.num_scheduled_tokens.values()),
-            seconds=time.perf_counter() - step.started,
+            step=self.step_count,
+            num_tokens=num_tokens,
+            seconds=time.perf_counter() - started,
             device=self.device_name,
         )
         return outputs
 
+    def _start(self) -> StepUnderWay:
+        """The first half of a step: schedule, and hand the batch to the executor, which need not be done with it."""
+        step = StepUnderWay(self.scheduler.schedule())
+        with self._forgetting(step.output):
+            self._apply_schedule(step.output)
+            step.batch = self._batch(step.output)
+            step.requests = [self.requests[part.request_id] for part in step.batch]
+            if step.batch:
+                step.sampling = self.era.sampling(self, step.batch)
+                step.handle = self.executor.submit(step.batch, step.sampling)
+            if not self.events.are_held:
+                self.events.written(step.batch)
+        if self._num_steps_ahead:
+            self.scheduler.update_after_schedule(step.output)
+        return step
+
+    def _finish(self, step: StepUnderWay) -> list[RequestOutput]:
+        """The second half: wait for the tokens, and take them in."""
+        with self._forgetting(step.output):
+            self.wait_for(step)
+            is_ahead, planned = self.events.are_held, self.events.let_go()
+            sampled = self.era.sampled(self, step, step.chosen) if step.chosen else {}
+        self.events.emit_all(planned)
+        if is_ahead and self.under_way:
+            self.events.written(self.under_way[-1].batch, sampled)
+        finished = self.scheduler.update_from_output(step.output, sampled, lambda r: is_stop(r, self.tokenizer))
+        outputs = self._outputs(sampled)
+        for request in finished:
+            self._forget(request, self.scheduler.update_from_output)
+        return outputs
+
+    def wait_for(self, step: StepUnderWay) -> None:
+        """Until the device is done with it, and its tokens are here; they are not taken in yet."""
+        if step.batch and step.chosen is None:
+            step.chosen, step.handle = self.executor.collect(step.handle), None
+
     @contextmanager
     def _forgetting(self, output: SchedulerOutput) -> Iterator[None]:
-        """Ctrl-C, or an error in a part: the step can be tried again, or its requests aborted."""
+        """Ctrl-C, or an error in a part: the step can be tried again, or its requests aborted. Steps that were under
+        way are lost with it, and are made anew."""
         try:
             yield
         except BaseException:
+            unwritten = {name: self.requests[name] for name in output.num_scheduled_tokens if name in self.requests}
+            if self._num_steps_ahead:
+                self.under_way.clear()
+                unwritten |= {request.request_id: request for request in self.scheduler.roll_back()}
             if hasattr(self.kv_cache_manager, "forget_unwritten"):
-                self.kv_cache_manager.forget_unwritten([self.requests[name] for name in output.num_scheduled_tokens])
+                self.kv_cache_manager.forget_unwritten([*unwritten.values()])
             raise
 
     def _apply_schedule(self, output: SchedulerOutput) -> None:
@@ -337,12 +372,13 @@ class LLM:
 
     def _batch(self, output: SchedulerOutput) -> list[ScheduledRequest]:
         batch = []
+        here = {name: token for step in self.under_way for name, token in step.tokens().items()}
         for request_id, num_tokens in output.num_scheduled_tokens.items():
             request = self.requests[request_id]
-            start = request.num_computed_tokens
-            batch.append(
-                ScheduledRequest(request_id, request.all_token_ids, start, start + num_tokens, self.tables[request_id])
-            )
+            start, token_ids = request.num_computed_tokens, request.all_token_ids
+            if request.num_output_placeholders and request_id in here:  # waited for, and not taken in
+                token_ids = [*token_ids, here[request_id]]
+            batch.append(ScheduledRequest(request_id, token_ids, start, start + num_tokens, self.tables[request_id]))
         return batch
 
     def _outputs(self, sampled: dict[str, int]) -> list[RequestOutput]:

@@ -16,6 +16,7 @@ from pagedlab.engine.paper_scheduler import PaperScheduler, PaperSchedulerOutput
 from pagedlab.engine.prompts import Prompt
 from pagedlab.engine.request import Request, SamplingParams
 from pagedlab.engine.sampling import answer_seed
+from pagedlab.engine.scheduler import StepUnderWay
 from pagedlab.engine.sequence_group import SequenceGroup
 from pagedlab.errors import PagedlabError, whole
 from pagedlab.executor import SamplerOutput, SamplingMetadata, ScheduledRequest
@@ -156,17 +157,17 @@ class Paper:
             if group.beam:
                 wanted.logits += rows.values()
                 continue
-            wanted.draws += [draw(row, llm.requests[name]) for name, row in rows.items()]
+            wanted.draws += [draw(row, llm.requests[name], llm.requests[name].num_tokens) for name, row in rows.items()]
             (first, row), *_ = rows.items()
             for fork in range(1, group.width - len(group.children) + 1):
                 seed = answer_seed(group.seed, group.num_forks + fork)
-                wanted.draws.append(draw(row, llm.requests[first], seed))
+                wanted.draws.append(draw(row, llm.requests[first], llm.requests[first].num_tokens, seed))
         return wanted
 
-    def sampled(self, llm: LLM, batch: list[ScheduledRequest], output: SamplerOutput) -> dict[str, int]:
+    def sampled(self, llm: LLM, step: StepUnderWay, output: SamplerOutput) -> dict[str, int]:
         """The tokens that were chosen, by request; those that part fork first. A beam that is not among them dies."""
         token_ids, logits, sampled = iter(output.token_ids), iter(output.logits), {}
-        for group, rows in _rows(llm, batch):
+        for group, rows in _rows(llm, step.batch):
             sequences = [llm.requests[name] for name in rows]
             if group.beam:
                 sampled |= _next_beams(llm, group, sequences, [next(logits) for _ in sequences])

@@ -12,6 +12,11 @@ from pagedlab.kv.block_table import BlockTable
 NO_BEAMS = 'Beam search forks sequences, which V1 cannot: make the engine with LLM(..., era="paper").'
 NO_FORKS = 'V1 shares full blocks only and cannot fork: make the engine with LLM(..., era="paper").'
 NO_COPIES = 'V1 never copies a block: make the engine with LLM(..., era="paper").'
+NOT_ONE_STEP_AHEAD = (
+    "async_scheduling=True needs a scheduler that plans one step ahead, and a manager with cache_blocks(request, "
+    "num_tokens): leave scheduler= and kv_cache_manager= out, or give subclasses of pagedlab's AsyncScheduler and "
+    "KVCacheManager."
+)
 MORE_MEMORY = "give it more memory (gpu_memory_utilization, device_memory) or blocks (num_gpu_blocks_override)."
 
 

@@ -86,6 +86,9 @@ class Request:
         self.all_token_ids = list(prompt_token_ids)
         self.num_prompt_tokens = len(prompt_token_ids)
         self.num_computed_tokens = 0
+        # One step ahead (async_scheduler.py): tokens that are being sampled; scheduled ones whose step is not taken in
+        # yet; and those of them that were under way when the request was preempted.
+        self.num_output_placeholders = self.num_in_flight_tokens = self.num_stale_output_tokens = 0
         self.status = "waiting"  # waiting, running, preempted, swapped or finished
         self.finish_reason: str | None = None
         self.num_cached_tokens = 0  # found in the prefix cache at the first admission

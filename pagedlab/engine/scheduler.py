@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pagedlab.engine.request import Request
-from pagedlab.executor.abstract import ScheduledRequest
+from pagedlab.executor.abstract import SamplerOutput, SamplingMetadata, ScheduledRequest
 
 
 @dataclass
@@ -34,13 +34,23 @@ class SchedulerOutput:
 
 @dataclass
 class StepUnderWay:
-    """A step that was submitted, until its tokens are collected. ``handle``: the executor's."""
+    """A step that was submitted, until its tokens are collected. ``requests``: of the batch, in its order.
+    ``sampling``: what is wanted of it. ``handle``: the executor's; None for a step of nobody, and for one that was
+    waited for: what it gave is ``chosen``."""
 
-    number: int
-    started: float
     output: SchedulerOutput
-    batch: list[ScheduledRequest]
-    handle: Any
+    batch: list[ScheduledRequest] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    sampling: SamplingMetadata = field(default_factory=SamplingMetadata)
+    handle: Any = None
+    chosen: SamplerOutput | None = None
+
+    def tokens(self) -> dict[str, int]:
+        """Those that are known, by request."""
+        if self.chosen is None:
+            return {}
+        names = [self.requests[draw.row].request_id for draw in self.sampling.draws]
+        return dict(zip(names, self.chosen.token_ids, strict=True))
 
 
 class Scheduler:
@@ -53,8 +63,7 @@ class Scheduler:
     Where the pool is exhausted, the request that was admitted last gives its blocks back and waits again, at the head
     of the queue, with nothing computed (recomputation; V1 knows no swap).
 
-    Source: vLLM ``v1/core/sched/scheduler.py``, synchronous mode (vLLM's default overlaps scheduling with the model's
-    run).
+    Source: vLLM ``v1/core/sched/scheduler.py``, synchronous mode; ``async_scheduler.py`` plans one step ahead.
     """
 
     def __init__(
@@ -98,7 +107,7 @@ class Scheduler:
             request = self.running[index]
             # The token at the last position is never computed: nothing can follow it.
             num_new_tokens = min(
-                request.num_tokens - request.num_computed_tokens,
+                self._num_tokens_to_compute(request),
                 budget,
                 self.max_model_len - 1 - request.num_computed_tokens,
             )
@@ -112,6 +121,9 @@ class Scheduler:
             index += 1
         return budget
 
+    def _num_tokens_to_compute(self, request: Request) -> int:
+        return request.num_tokens - request.num_computed_tokens
+
     def _allocate_or_preempt(self, request: Request, num_new_tokens: int, output: SchedulerOutput) -> list | None:
         """Blocks for a running request, at the expense of those admitted last; None where it was itself the victim."""
         while True:
@@ -119,35 +131,45 @@ class Scheduler:
             if new_blocks is not None:
                 return new_blocks
             victim = self.running.pop()
-            self.kv_cache_manager.free(victim)
-            victim.status = "preempted"
-            victim.num_computed_tokens = 0
-            victim.num_preemptions += 1
-            self.waiting.appendleft(victim)
+            self._preempt(victim)
             output.preempted.append(victim)
             if victim is request:
                 return None
 
+    def _preempt(self, victim: Request) -> None:
+        self.kv_cache_manager.free(victim)
+        victim.status = "preempted"
+        victim.num_computed_tokens = 0
+        victim.num_preemptions += 1
+        self.waiting.appendleft(victim)
+
     def _schedule_waiting(self, output: SchedulerOutput, budget: int) -> None:
         while self.waiting and budget > 0 and len(self.running) < self.max_num_seqs:
-            request = self.waiting[0]
-            hits, num_hit_tokens = self.kv_cache_manager.get_computed_blocks(request)
-            num_new_tokens = min(request.num_tokens - num_hit_tokens, budget)
-            new_blocks = self.kv_cache_manager.allocate_slots(
-                request, num_new_tokens, new_computed_blocks=hits, full_sequence_must_fit=True
-            )
-            if new_blocks is None:
+            num_new_tokens = self._admit_first(output, budget)
+            if not num_new_tokens:
                 break  # nobody overtakes the first in the queue
-            self.waiting.popleft()
-            self.running.append(request)
-            (output.resumed if request.status == "preempted" else output.new).append(request)
-            if request.status == "waiting":
-                request.num_cached_tokens = num_hit_tokens
-            request.status = "running"
-            request.num_computed_tokens = num_hit_tokens
-            output.num_scheduled_tokens[request.request_id] = num_new_tokens
-            output.new_block_ids[request.request_id] = self.kv_cache_manager.get_block_ids(request.request_id)
             budget -= num_new_tokens
+
+    def _admit_first(self, output: SchedulerOutput, budget: int) -> int:
+        """The first that waits, if there is room for it. Returns how many of its tokens run; 0: it waits on."""
+        request = self.waiting[0]
+        hits, num_hit_tokens = self.kv_cache_manager.get_computed_blocks(request)
+        num_new_tokens = min(request.num_tokens - num_hit_tokens, budget)
+        new_blocks = self.kv_cache_manager.allocate_slots(
+            request, num_new_tokens, new_computed_blocks=hits, full_sequence_must_fit=True
+        )
+        if new_blocks is None:
+            return 0
+        self.waiting.popleft()
+        self.running.append(request)
+        (output.resumed if request.status == "preempted" else output.new).append(request)
+        if request.status == "waiting":
+            request.num_cached_tokens = num_hit_tokens
+        request.status = "running"
+        request.num_computed_tokens = num_hit_tokens
+        output.num_scheduled_tokens[request.request_id] = num_new_tokens
+        output.new_block_ids[request.request_id] = self.kv_cache_manager.get_block_ids(request.request_id)
+        return num_new_tokens
 
     def update_from_output(self, output: SchedulerOutput, sampled: dict[str, int], is_stop: Any) -> list[Request]:
         """Take in what the model did: ``sampled`` tokens by request id (only requests whose tokens are all computed
@@ -163,14 +185,7 @@ class Scheduler:
             request.num_computed_tokens += num_tokens
             if request_id not in sampled:
                 continue
-            request.append_output_token(sampled[request_id])
-            if is_stop(request):
-                request.finish_reason = "stop"
-            elif (
-                len(request.all_token_ids) - request.num_prompt_tokens >= request.sampling_params.max_tokens
-                or request.num_tokens >= self.max_model_len
-            ):
-                request.finish_reason = "length"
+            self._append(request, sampled[request_id], is_stop)
             if request.finish_reason is not None:
                 self.kv_cache_manager.free(request)
                 request.status = "finished"
@@ -178,6 +193,16 @@ class Scheduler:
         if finished:
             self.running = [request for request in self.running if request.status != "finished"]
         return finished
+
+    def _append(self, request: Request, token_id: int, is_stop: Any) -> None:
+        request.append_output_token(token_id)
+        if is_stop(request):
+            request.finish_reason = "stop"
+        elif (
+            len(request.all_token_ids) - request.num_prompt_tokens >= request.sampling_params.max_tokens
+            or request.num_tokens >= self.max_model_len
+        ):
+            request.finish_reason = "length"
 
     def abort(self, request_id: str) -> Request | None:
         """Take a request out, wherever it is, and free its blocks. None where it is not here."""

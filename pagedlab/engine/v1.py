@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from pagedlab.engine import refusals
+from pagedlab.engine.async_scheduler import AsyncScheduler
 from pagedlab.engine.beam import BeamSearchOutput, BeamSearchParams
 from pagedlab.engine.draws import assign, draw
 from pagedlab.engine.prompts import Prompt
 from pagedlab.engine.request import SamplingParams
-from pagedlab.engine.scheduler import Scheduler, SchedulerOutput
+from pagedlab.engine.scheduler import Scheduler, SchedulerOutput, StepUnderWay
 from pagedlab.engine.sequence_group import SequenceGroup
 from pagedlab.errors import PagedlabError
 from pagedlab.executor import SamplerOutput, SamplingMetadata, ScheduledRequest
@@ -51,7 +52,11 @@ class V1:
         manager = parts["kv_cache_manager"](block_pool, k.block_size, llm.max_model_len, k.enable_prefix_caching)
         if llm.recorder:
             manager = ObservedKVCacheManager(manager, block_pool, llm.recorder)
-        return block_pool, manager, parts["scheduler"](manager, **limits)
+        make, ahead = parts["scheduler"], k.async_scheduling
+        scheduler = (AsyncScheduler if ahead and make is Scheduler else make)(manager, **limits)
+        if ahead and not (isinstance(scheduler, AsyncScheduler) and hasattr(manager, "cache_blocks")):
+            raise PagedlabError(refusals.NOT_ONE_STEP_AHEAD)
+        return block_pool, manager, scheduler
 
     def cpu_blocks_in_use(self, llm: LLM) -> list[int]:
         """Blocks of the CPU's memory in which something lies."""
@@ -85,12 +90,16 @@ class V1:
     def sampling(self, llm: LLM, batch: list[ScheduledRequest]) -> SamplingMetadata:
         """A token for every request all of whose tokens are computed after this step."""
         return SamplingMetadata(
-            [draw(row, llm.requests[part.request_id]) for row, part in enumerate(batch) if _is_last(part)]
+            [
+                draw(row, llm.requests[part.request_id], part.end)
+                for row, part in enumerate(batch)
+                if part.end >= len(part.token_ids)
+            ]
         )
 
-    def sampled(self, llm: LLM, batch: list[ScheduledRequest], output: SamplerOutput) -> dict[str, int]:
+    def sampled(self, llm: LLM, step: StepUnderWay, output: SamplerOutput) -> dict[str, int]:
         """The tokens that were drawn, by request."""
-        requests = [llm.requests[part.request_id] for part in batch if _is_last(part)]
+        requests = [step.requests[draw.row] for draw in step.sampling.draws]
         return assign(requests, output.token_ids, llm.executor.sampler, llm.events)
 
     # --------------------------------------------------------------------------------------- what V1 does not have
@@ -105,7 +114,3 @@ class V1:
 
     def set_copy_on_write(self, llm: LLM, on: bool) -> NoReturn:
         raise PagedlabError(refusals.NO_COPIES)
-
-
-def _is_last(part: ScheduledRequest) -> bool:
-    return part.end == len(part.token_ids)

@@ -7,10 +7,11 @@ Source: vLLM ``v1/executor/abstract.py``, and ``v1/worker/gpu_model_runner.py`` 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from pagedlab.errors import PagedlabError
 from pagedlab.executor.pool_size import PoolBudget
 from pagedlab.model.config import LlamaConfig
 
@@ -18,16 +19,37 @@ if TYPE_CHECKING:
     from pagedlab.engine.config import EngineConfig
     from pagedlab.kv.block_table import BlockTable
 
+Drawn = TypeVar("Drawn")  # what an executor has of a token that it chose: the number, or where it lies
+
 
 @dataclass
 class ScheduledRequest:
-    """A request's part of a step: tokens ``start`` to ``end`` (exclusive) of ``token_ids`` go through the model."""
+    """A request's part of a step: tokens ``start`` to ``end`` (exclusive) of ``token_ids`` go through the model.
+
+    Where ``end`` lies one behind the last of ``token_ids``, that token is still being sampled: it is what was drawn for
+    this request in the batch before, and only the executor has it.
+    """
 
     request_id: str
     token_ids: list[int]
     start: int
     end: int
     table: BlockTable
+
+    @property
+    def is_awaited(self) -> bool:
+        """Is its last token one that is still being sampled?"""
+        return self.end > len(self.token_ids)
+
+    def drawn_in(self, last: Mapping[str, Drawn]) -> Drawn:
+        """Its awaited token, of those that were drawn in the batch before. PagedlabError where it is not among
+        them."""
+        if self.request_id not in last or self.end > len(self.token_ids) + 1:
+            raise PagedlabError(
+                f"Request {self.request_id!r} is to compute {self.end} tokens, {len(self.token_ids)} are known, and "
+                f"the batch before drew {int(self.request_id in last)} for it."
+            )
+        return last[self.request_id]
 
 
 @dataclass(frozen=True)
@@ -107,7 +129,8 @@ class Executor(Protocol):
 
     def submit(self, batch: list[ScheduledRequest], sampling: SamplingMetadata) -> Any:
         """Write K and V of the batch's tokens into their slots, choose what is wanted. Returns a handle for
-        :meth:`collect`. Raises PagedlabError for a slot or a block that is not there."""
+        :meth:`collect`. Raises PagedlabError for a slot or a block that is not there, and for a token that is neither
+        known nor drawn in the batch before."""
 
     def collect(self, handle: Any) -> SamplerOutput:
         """Wait for a batch that was submitted. Each handle is good for one call; their order is free."""

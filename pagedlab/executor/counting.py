@@ -75,6 +75,7 @@ class CountingExecutor:
         self._pool: list[list[Slot]] = []
         self._cpu_pool: list[list[Slot]] = []
         self._queue: list[Callable[[], None]] = []
+        self._drawn: dict[str, list[int]] = {}  # in the last batch, by request; filled when its turn comes
 
     def plan(self, config: EngineConfig) -> PoolBudget:
         return plan_pool(SIZES, BYTES, MemoryInUse(config.device_memory, 0, 0, 0, measured=False), config)
@@ -107,6 +108,7 @@ class CountingExecutor:
         """What the batch says now is copied now: it may change before its turn comes."""
         parts = [
             (
+                part.request_id,
                 part.token_ids[part.start : part.end],
                 part.start,
                 part.table.slot_mapping(part.start, part.end),
@@ -114,12 +116,22 @@ class CountingExecutor:
             )
             for part in batch
         ]
-        for _, _, slots, blocks in parts:
+        for *_, slots, blocks in parts:
             places = [*blocks, *(slot // self._block_size for slot in slots)]
             if wrong := [block for block in places if not 0 <= block < len(self._pool)]:
                 raise PagedlabError(f"There is no block {wrong[0]}; ids go from 0 to {len(self._pool) - 1}.")
+        last, names = self._drawn, [batch[draw.row].request_id for draw in sampling.draws]
+        awaited = [part.request_id for part in batch if part.is_awaited and part.drawn_in(last) is not None]
+        drawn = self._drawn = {name: [] for name in names}
         handle: list[SamplerOutput] = []
-        self._queue.append(lambda: handle.append(self._compute(parts, sampling)))
+
+        def work() -> None:
+            known = {name: last[name][-1] for name in awaited}
+            handle.append(self._compute(parts, known, sampling))
+            for name, token_id in zip(names, handle[0].token_ids, strict=True):
+                drawn[name].append(token_id)
+
+        self._queue.append(work)
         return handle
 
     def collect(self, handle: list[SamplerOutput]) -> SamplerOutput:
@@ -127,11 +139,13 @@ class CountingExecutor:
             self._queue.pop(0)()
         return handle.pop()
 
-    def _compute(self, parts: list[tuple], sampling: SamplingMetadata) -> SamplerOutput:
-        for tokens, start, slots, _ in parts:  # all of the step's first: they may be read in the same step
+    def _compute(self, parts: list[tuple], known: dict[str, int], sampling: SamplingMetadata) -> SamplerOutput:
+        """``known``: by request, the tokens that were awaited when the batch was submitted."""
+        for name, tokens, start, slots, _ in parts:  # all of the step's first: they may be read in the same step
+            tokens += [known[name]] if name in known else []
             for position, (token, slot) in enumerate(zip(tokens, slots, strict=True), start):
                 self._pool[slot // self._block_size][slot % self._block_size] = (token, position)
-        logits = [self._logits(start + len(tokens), blocks) for tokens, start, _, blocks in parts]
+        logits = [self._logits(start + len(tokens), blocks) for _, tokens, start, _, blocks in parts]
         token_ids = [self.sampler(logits[draw.row], draw) for draw in sampling.draws]
         return SamplerOutput(token_ids, [logits[row] for row in sampling.logits])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,14 @@ from pagedlab.attention.write import for_all_layers as write_in_all_layers
 from pagedlab.executor.abstract import ScheduledRequest
 
 Attend = Callable[[torch.Tensor, LayerKV], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class DrawnTokens:
+    """What was drawn after a batch: ``token_ids`` [draws] on the device, and ``places`` among them by request."""
+
+    places: dict[str, int] = field(default_factory=dict)
+    token_ids: torch.Tensor | None = None
 
 
 class ModelRunner:
@@ -52,23 +61,27 @@ class ModelRunner:
         self._block_tables = _Buffer((max_num_seqs, max_blocks), torch.int32, model.device, copies)
         self._seq_lens = _Buffer((max_num_seqs,), torch.int32, model.device, copies)
         self._query_start_loc = _Buffer((max_num_seqs + 1,), torch.int32, model.device, copies)
+        self._awaited = _Buffer((2, max_num_seqs), torch.int64, model.device, copies)  # where to, which of the drawn
 
     @torch.inference_mode()
-    def run(self, batch: list[ScheduledRequest]) -> torch.Tensor:
+    def run(self, batch: list[ScheduledRequest], last: DrawnTokens | None = None) -> torch.Tensor:
         """Write K and V of the batch's tokens into their slots. Returns float32 logits [requests, vocabulary] at each
-        request's last scheduled token."""
+        request's last scheduled token. ``last``: what was drawn after the batch before."""
         with torch.cuda.device_of(self.kv_pool.data):  # kernels of a learner's own start on the current device
             with self._copies or nullcontext():
-                inputs = self._send(batch)
+                inputs = self._send(batch, last or DrawnTokens())
             return self._compute(*inputs)
 
-    def _send(self, batch: list[ScheduledRequest]) -> tuple[torch.Tensor, ...]:
+    def _send(self, batch: list[ScheduledRequest], last: DrawnTokens) -> tuple[torch.Tensor, ...]:
         """The batch's numbers, on their way to the device: token ids, positions and slots [tokens], block tables
         [requests, blocks], lengths [requests], and where each request's tokens begin [requests + 1]."""
-        num_tokens = 0
+        num_tokens = num_awaited = 0
         for row, part in enumerate(batch):
             span = slice(num_tokens, num_tokens + part.end - part.start)
-            self._token_ids.host[span] = part.token_ids[part.start : part.end]
+            self._token_ids.host[span] = part.token_ids[part.start : part.end] + [0] * part.is_awaited
+            if part.is_awaited:
+                self._awaited.host[:, num_awaited] = span.stop - 1, part.drawn_in(last.places)
+                num_awaited += 1
             self._positions.host[span] = np.arange(part.start, part.end)
             self._slot_mapping.host[span] = part.table.slot_mapping(part.start, part.end)
             self._block_tables.host[row, : len(part.table)] = part.table.block_ids
@@ -83,8 +96,12 @@ class ModelRunner:
             check_slots(slots.min(), slots.max(), layer)
             tables, lengths = self._block_tables.staging[:rows, :widest], self._seq_lens.staging[:rows]
             check_values(num_tokens, layer, tables, lengths, self._query_start_loc.staging[: rows + 1])
+        token_ids = self._token_ids.send(num_tokens)
+        if num_awaited:  # they go from the device to the device
+            to, place = self._awaited.send(2)[:, :num_awaited]
+            token_ids[to] = last.token_ids[place]
         return (
-            self._token_ids.send(num_tokens),
+            token_ids,
             self._positions.send(num_tokens),
             self._slot_mapping.send(num_tokens),
             self._block_tables.send(rows)[:, :widest],

@@ -13,8 +13,9 @@ import torch
 from pagedlab.attention import KVPool, choose_backend, paged_attention
 from pagedlab.errors import PagedlabError, whole
 from pagedlab.executor.abstract import SamplerOutput, SamplingMetadata, ScheduledRequest
+from pagedlab.executor.fetch import fetch
 from pagedlab.executor.pool_size import MemoryInUse, PoolBudget, activation_peak, most_tokens, plan_pool
-from pagedlab.executor.runner import ModelRunner
+from pagedlab.executor.runner import DrawnTokens, ModelRunner
 from pagedlab.executor.sampling import sample
 from pagedlab.executor.swap_space import SwapSpace
 from pagedlab.model.llama import LlamaModel
@@ -24,6 +25,7 @@ from pagedlab.trace.recorder import source_of
 if TYPE_CHECKING:
     from pagedlab.engine.config import EngineConfig
 
+Fetched = Callable[[], np.ndarray]
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
@@ -58,6 +60,7 @@ class TorchExecutor:
         self.kv_pool: KVPool | None = None
         self.swap_space: SwapSpace | None = None
         self.runner: ModelRunner | None = None
+        self._drawn = DrawnTokens()
 
     def describe(self) -> dict[str, Any]:
         device, dtype, c = self.model.device, self.model.dtype, self.model_config
@@ -141,18 +144,19 @@ class TorchExecutor:
 
     # --------------------------------------------------------------------------------------------------------- steps
 
-    def submit(
-        self, batch: list[ScheduledRequest], sampling: SamplingMetadata
-    ) -> tuple[torch.Tensor, SamplingMetadata]:
+    @torch.inference_mode()
+    def submit(self, batch: list[ScheduledRequest], sampling: SamplingMetadata) -> tuple[Fetched, Fetched]:
         """On a GPU this only starts it: whoever wants to know the tokens waits."""
-        return self.runner.run(batch), sampling
-
-    def collect(self, handle: tuple[torch.Tensor, SamplingMetadata]) -> SamplerOutput:
-        logits, sampling = handle
+        logits = self.runner.run(batch, self._drawn)
         rows = [draw.row for draw in sampling.draws]
         chosen = logits if rows == [*range(len(logits))] else logits[rows]
-        token_ids = sample(chosen, sampling.draws) if rows else []
-        return SamplerOutput(token_ids, logits[sampling.logits].cpu().numpy() if sampling.logits else [])
+        token_ids = self.sampler(chosen, sampling.draws)
+        self._drawn = DrawnTokens({batch[row].request_id: place for place, row in enumerate(rows)}, token_ids)
+        return fetch(token_ids), fetch(logits[sampling.logits])
+
+    def collect(self, handle: tuple[Fetched, Fetched]) -> SamplerOutput:
+        token_ids, logits = (wait() for wait in handle)
+        return SamplerOutput(token_ids.tolist(), logits if len(logits) else [])
 
     @torch.inference_mode()
     def last_query(self, token_id: int, context: int, block_ids: list[int], layer: int) -> torch.Tensor:

@@ -4,6 +4,7 @@ submission, and what comes back are the tokens that were chosen."""
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,24 @@ if TYPE_CHECKING:
 
 TOKENS_AT_A_TIME = 512  # of a long prompt: more need larger buffers, and are not quicker
 DTYPES = ("float32", "float16")
+
+
+@dataclass
+class Submitted:
+    """A batch that was submitted. ``back``: the buffer that is read back (None: nothing is). ``rows``: of the batch,
+    those that are in it. ``greedy``: it holds token ids, else logits. ``places``: by request, which of the draws is its
+    last. ``output``: once somebody has waited for it."""
+
+    back: Any
+    rows: list[int]
+    greedy: bool
+    sampling: SamplingMetadata
+    places: dict[str, int]
+    output: SamplerOutput | None = None
+
+    def place(self, draw: int) -> int:
+        """Where in what is read back."""
+        return self.rows.index(self.sampling.draws[draw].row)
 
 
 class WebGPUExecutor:
@@ -55,6 +74,7 @@ class WebGPUExecutor:
     def close(self) -> None:
         self.kv_pool: WebGPUPool | None = None
         self.program: Program | None = None
+        self._last = Submitted(None, [], True, SamplingMetadata(), {})
 
     def describe(self) -> dict[str, Any]:
         c = self.model_config
@@ -114,13 +134,20 @@ class WebGPUExecutor:
 
     # --------------------------------------------------------------------------------------------------------- steps
 
-    def submit(self, batch: list[ScheduledRequest], sampling: SamplingMetadata) -> tuple:
+    def submit(self, batch: list[ScheduledRequest], sampling: SamplingMetadata) -> Submitted:
         """One submission, or one for each TOKENS_AT_A_TIME tokens. What is read back is copied where it waits for
-        :meth:`collect`."""
+        :meth:`collect`. Awaited tokens are copied on the GPU, where it chose them itself; a random draw is the host's,
+        and is waited for here."""
+        last = self._last
+        awaited = {row: part.drawn_in(last.places) for row, part in enumerate(batch) if part.is_awaited}
         numbers = self._numbers(batch)
         rows = sorted({draw.row for draw in sampling.draws} | set(sampling.logits))
         greedy = all(draw.temperature == 0 for draw in sampling.draws) and not sampling.logits
         ends = np.cumsum([part.end - part.start for part in batch]) - 1  # of each request: its last token
+        if awaited and not last.greedy:
+            token_ids = self._outputs(last).token_ids
+            for row, draw in awaited.items():
+                numbers["token_ids"][ends[row]] = token_ids[draw]
         program, b, c = self.program, self.program.buffers, self.model_config
         num_tokens, most = len(numbers["token_ids"]), program.most_tokens
         vector, back = 4 * c.hidden_size, None
@@ -128,6 +155,9 @@ class WebGPUExecutor:
             count = min(most, num_tokens - first)
             self._write(numbers, first, count, len(rows))
             with self.gpu.submission() as encoder:
+                for row, draw in awaited.items() if last.greedy else ():
+                    if 0 <= (at := int(ends[row]) - first) < count:
+                        encoder.copy_buffer_to_buffer(b["chosen"], 4 * last.place(draw), b["token_ids"], 4 * at, 4)
                 encode(encoder, program.layers_of(count))
                 for place, row in enumerate(rows):
                     at = int(ends[row]) - first
@@ -138,21 +168,31 @@ class WebGPUExecutor:
                     source, width = (b["chosen"], 4) if greedy else (b["logits"], 4 * c.vocab_size)
                     back = self.gpu.readback(len(rows) * width)
                     encoder.copy_buffer_to_buffer(source, 0, back, 0, len(rows) * width)
-        return back, rows, greedy, sampling
+        places = {batch[draw.row].request_id: i for i, draw in enumerate(sampling.draws)}
+        self._last = Submitted(back, rows, greedy, sampling, places)
+        return self._last
 
-    def collect(self, handle: tuple) -> SamplerOutput:
-        back, rows, greedy, sampling = handle
-        if back is None:
+    def collect(self, handle: Submitted) -> SamplerOutput:
+        return self._outputs(handle)
+
+    def _outputs(self, submitted: Submitted) -> SamplerOutput:
+        """What came back; the GPU is waited for once."""
+        if submitted.output is None:
+            submitted.output = self._look(submitted)
+        return submitted.output
+
+    def _look(self, submitted: Submitted) -> SamplerOutput:
+        rows, draws = submitted.rows, submitted.sampling.draws
+        if submitted.back is None:
             return SamplerOutput([], [])
-        data = self.gpu.look_into(back)
-        place = {row: i for i, row in enumerate(rows)}
-        chosen = [place[draw.row] for draw in sampling.draws]
-        if greedy:
+        data = self.gpu.look_into(submitted.back)
+        chosen = [submitted.place(i) for i in range(len(draws))]
+        if submitted.greedy:
             ids = np.frombuffer(data, np.uint32)[: len(rows)].tolist()
             return SamplerOutput([ids[i] for i in chosen], [])
         logits = np.frombuffer(data, np.float32).reshape(len(rows), -1).copy()
-        token_ids = sample(torch.from_numpy(logits[chosen]), sampling.draws) if chosen else []
-        return SamplerOutput(token_ids, logits[[place[row] for row in sampling.logits]])
+        token_ids = sample(torch.from_numpy(logits[chosen]), draws).tolist()
+        return SamplerOutput(token_ids, logits[[rows.index(row) for row in submitted.sampling.logits]])
 
     def last_query(self, token_id: int, context: int, block_ids: list[int], layer: int) -> torch.Tensor:
         """query [query heads, head size] of ``layer`` for the token at the end of a context of so many tokens; computed
@@ -194,7 +234,9 @@ class WebGPUExecutor:
         self._check("slot", slots, self.kv_pool.num_blocks * self.kv_pool.block_size)
         last_one_writes(slots)
         return {
-            "token_ids": np.concatenate([part.token_ids[part.start : part.end] for part in batch]).astype(np.uint32),
+            "token_ids": np.concatenate(
+                [part.token_ids[part.start : part.end] + [0] * part.is_awaited for part in batch]
+            ).astype(np.uint32),
             "positions": np.concatenate([np.arange(part.start, part.end) for part in batch]).astype(np.uint32),
             "slots": slots.astype(np.uint32),  # -1, a token that is not written, is 0xffffffff
             "requests": np.repeat(np.arange(len(batch)), lengths).astype(np.uint32),

@@ -127,11 +127,19 @@ class KVCacheManager:
 
         # A block gets its hash now, before the model has run: whoever is admitted later in this step can hit it,
         # since all K and V of a layer are written before any of that layer's are read.
+        if num_full_blocks > self.num_cached_block[request.request_id]:
+            self.cache_blocks(request, num_full_blocks * self.block_size)
+        return new_blocks
+
+    def cache_blocks(self, request: RequestLike, num_tokens: int) -> None:
+        """Give those blocks their hash which the first ``num_tokens`` tokens of a running request fill: for tokens that
+        were not known yet when their slots were allocated."""
+        num_full_blocks = num_tokens // self.block_size if self.enable_caching else 0
         num_cached = self.num_cached_block[request.request_id]
         if num_full_blocks > num_cached:
+            blocks = self.req_to_blocks[request.request_id]
             self.block_pool.cache_full_blocks(blocks, request.block_hashes, num_cached, num_full_blocks)
             self.num_cached_block[request.request_id] = num_full_blocks
-        return new_blocks
 
     def _check_newcomer(self, request: RequestLike) -> None:
         """A request without blocks may only be one that starts or resumes, with nothing computed."""

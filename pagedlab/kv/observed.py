@@ -212,6 +212,10 @@ class ObservedKVCacheManager:
             )
         return new_blocks
 
+    def cache_blocks(self, request: Any, num_tokens: int) -> None:
+        self._pool.request_id, self._pool.token_ids = request.request_id, request.all_token_ids
+        self._manager.cache_blocks(request, num_tokens)
+
     def free(self, request: Any) -> None:
         self._pool.request_id = request.request_id
         self._manager.free(request)

@@ -1,9 +1,9 @@
 """Does ours do what vLLM does? Recordings of the real one, replayed against the classes that our engine runs on.
 
-There is no second implementation in here: the replay drives :class:`pagedlab.kv.KVCacheManager`,
-:class:`pagedlab.engine.Scheduler`, for the paper's era :class:`pagedlab.kv.paper.BlockSpaceManager`, and for recordings
-of vLLM's whole engine :class:`pagedlab.engine.LLM` with the real model, and compares what they did with what the
-recording says, in every field."""
+There is no second implementation in here: the replay drives :class:`pagedlab.kv.KVCacheManager`, for several groups
+:class:`pagedlab.kv.groups.GroupedKVCacheManager`, :class:`pagedlab.engine.Scheduler`, for the paper's era
+:class:`pagedlab.kv.paper.BlockSpaceManager`, and for recordings of vLLM's whole engine :class:`pagedlab.engine.LLM`
+with the real model, and compares what they did with what the recording says, in every field."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def compare_file(path: Path, progress: Progress | None = None) -> tuple[str, Dif
     """What the file is, in words, and the first difference (None: identical). ``progress`` is told where it takes
     longer than a moment. Raises PagedlabError for anything
     unreadable."""
-    from pagedlab.parity import kv_trace, paper_trace, sched_trace
+    from pagedlab.parity import groups_trace, kv_trace, paper_trace, sched_trace
 
     path = as_path(path)
     lines = read_lines(path)
@@ -48,6 +48,7 @@ def compare_file(path: Path, progress: Progress | None = None) -> tuple[str, Dif
         "KVCacheManager": ("operations", kv_trace.compare),
         "V1 Scheduler": ("steps", sched_trace.compare),
         "BlockSpaceManager": ("operations", paper_trace.compare),
+        "KVCacheManager, groups": ("operations", groups_trace.compare),
     }
     for name, (unit, compare) in kinds.items():
         if header.get("kind") == "header" and isinstance(engine, str) and engine.endswith(name):

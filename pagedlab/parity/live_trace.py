@@ -4,7 +4,8 @@ the same scheduling, the same memory, block for block, and the same tokens from 
 Nothing stands in for the model here: ``LLM`` decodes SmolLM2 in fp32 on a CPU, as vLLM did. Where the two logits are so
 close that rounding decides, the replay goes on with the token that vLLM took, so that what comes later still compares.
 
-vLLM was recorded in its synchronous form. Source: vLLM ``v1/engine/core.py``, ``EngineCore.step``.
+Under asynchronous scheduling schedule k+1 comes before update k, here as there. Source: vLLM ``v1/engine/core.py``,
+``EngineCore.step`` and ``step_with_batch_queue``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pagedlab.engine import LLM, SamplingParams
+from pagedlab.engine.async_scheduler import AsyncScheduler
 from pagedlab.engine.prompts import encode
 from pagedlab.engine.request import Request
 from pagedlab.engine.scheduler import Scheduler, SchedulerOutput
@@ -25,13 +27,14 @@ from pagedlab.terminal import Progress
 
 MODEL = "smollm2"
 MEMORY = ("tables", "computed", "tokens", "free", "cached", "ref_cnt", "running", "waiting")
+AHEAD = ("placeholders", "in_flight", "stale")  # recorded of an asynchronous run only
 FIELDS = {
     "schedule": ("kind", "n", "call", "scheduled", "start", "new", "resumed", "preempted", *MEMORY),
     "update": ("kind", "of", "call", "sampled", "kept", "finished", *MEMORY),
     "end": ("kind", "calls", "outputs"),
 }
 # What belongs to each request, in whatever order it is kept; the order of all the others is a decision.
-BY_NAME = ("tables", "computed", "tokens", "outputs")
+BY_NAME = ("tables", "computed", "tokens", "outputs", *AHEAD)
 
 
 def compare(
@@ -41,7 +44,8 @@ def compare(
     row. Raises PagedlabError for a recording that cannot be read as one, and for one that our engine cannot repeat."""
     where = f"{path}, line 1"
     check_header(header, where)
-    executor = FollowingExecutor(make_executor(MODEL, device="cpu", dtype="float32"), check_rows(path, lines))
+    sampled = check_rows(path, lines, header["async_scheduling"])
+    executor = FollowingExecutor(make_executor(MODEL, device="cpu", dtype="float32"), sampled)
     replay = LiveReplay(header, where, executor)
     counted = progress.of(f"{path.name}, row", lines, len(lines)) if progress else lines
     return replay.other_prompt() or first_different_row(counted, replay.rows()), executor.num_near_ties
@@ -66,13 +70,12 @@ def first_different_row(lines: Iterable[dict[str, Any]], ours: Iterable[dict[str
 
 
 def check_header(header: dict[str, Any], where: str) -> None:
-    """Raises PagedlabError for a run that cannot be repeated here: an asynchronous one, or a broken header."""
+    """Raises PagedlabError for a run that cannot be repeated here: a broken header, and what ours cannot do."""
     need(header, where, **POOL_AND_LIMITS, async_scheduling=bool, dtype=str, stop_token_ids=list, requests=list)
-    if header["async_scheduling"]:
+    if header["async_scheduling"] and header.get("batches_in_flight", 2) != 2:
         raise PagedlabError(
-            f"{where}: this is a recording of vLLM's asynchronous scheduling, which plans a step before it has the "
-            "tokens of the step before; our engine is synchronous, and can replay only what was recorded with "
-            "async_scheduling=False."
+            f"{where}: batches_in_flight is {header['batches_in_flight']!r}; our engine plans one step ahead, and can "
+            "replay what was recorded with 2."
         )
     if header["dtype"] != "float32":
         raise PagedlabError(
@@ -90,7 +93,12 @@ def check_header(header: dict[str, Any], where: str) -> None:
         names.add(item["req"])
 
 
-def check_rows(path: Any, lines: list[dict[str, Any]]) -> dict[int, dict[str, list[int]]]:
+def fields_of(kind: str, ahead: bool) -> tuple[str, ...]:
+    """Of a line of this kind. ``ahead``: in an asynchronous run."""
+    return FIELDS[kind] + AHEAD * (ahead and kind != "end")
+
+
+def check_rows(path: Any, lines: list[dict[str, Any]], ahead: bool = False) -> dict[int, dict[str, list[int]]]:
     """The tokens that vLLM sampled: by number of the schedule, then by request. Raises PagedlabError for a line that is
     none of a recording's, and for a recording that does not go to its end."""
     sampled: dict[int, dict[str, list[int]]] = {}
@@ -100,10 +108,11 @@ def check_rows(path: Any, lines: list[dict[str, Any]]) -> dict[int, dict[str, li
             raise PagedlabError(f"{where} is of kind {kind!r}; known are {', '.join(FIELDS)}.")
         if (kind == "end") != (number == len(lines) + 1):
             break
-        need(line, where, **dict.fromkeys(FIELDS[kind], object))
-        unknown = [name for name in line if name not in FIELDS[kind]]
+        fields = fields_of(kind, ahead)
+        need(line, where, **dict.fromkeys(fields, object))
+        unknown = [name for name in line if name not in fields]
         if unknown:
-            raise PagedlabError(f"{where} has the field {unknown[0]!r}; a line {kind!r} has {', '.join(FIELDS[kind])}.")
+            raise PagedlabError(f"{where} has the field {unknown[0]!r}; a line {kind!r} has {', '.join(fields)}.")
         if kind == "update":
             need(line, where, of=int, sampled=dict)
             for tokens in line["sampled"].values():
@@ -127,8 +136,9 @@ class LiveReplay:
         self.header, self.where, self.executor = header, where, executor
         self.new_rows: list[dict[str, Any]] = []
         self.outputs: dict[str, list[int]] = {}
-        self.num_calls = self.num_schedules = 0
+        self.num_calls = self.num_schedules = self.num_updates = 0
         self.any_finished = False
+        self.is_ahead = header["async_scheduling"]
         # No more can run in one step than all requests, each with all its tokens: room for more would only take memory.
         most_seqs = max(1, len(header["requests"]))
         most_tokens = most_seqs * executor.model_config.max_model_len
@@ -136,6 +146,7 @@ class LiveReplay:
             LLM,
             executor=executor,
             scheduler=self._scheduler,
+            async_scheduling=self.is_ahead,
             num_gpu_blocks_override=header["num_blocks"],
             block_size=header["block_size"],
             enable_prefix_caching=header["enable_caching"],
@@ -168,10 +179,13 @@ class LiveReplay:
         while to_come or self.llm.has_unfinished_requests() or self.any_finished:
             while to_come and to_come[0]["arrive"] <= self.num_calls:
                 self._add(to_come.pop(0))
-            if self.llm.has_unfinished_requests():
-                self._step(self.llm.step)
-            elif self.any_finished:
-                self._step(self._step_of_nobody)
+            if self.any_finished and not self.llm.scheduler.has_unfinished_requests():
+                self.num_schedules += 1
+                self.llm.under_way.append(self.llm._start())
+                self._step()
+            elif self.llm.has_unfinished_requests():
+                self.num_schedules += self.llm.scheduler.has_unfinished_requests()
+                self._step()
             else:
                 self.num_calls = to_come[0]["arrive"] - 1  # idle until then
             yield from self.new_rows
@@ -179,16 +193,10 @@ class LiveReplay:
             self.num_calls += 1
         yield {"kind": "end", "calls": self.num_calls, "outputs": dict(sorted(self.outputs.items()))}
 
-    def _step(self, step: Callable[[], list[Any]]) -> None:
-        self.num_schedules += 1
+    def _step(self) -> None:
         self.executor.schedule = self.num_schedules
-        for output in self._checked(step):
+        for output in self._checked(self.llm.step):
             self.outputs[output.request_id] = output.outputs[0].token_ids
-
-    def _step_of_nobody(self) -> list[Any]:
-        scheduler = self.llm.scheduler
-        scheduler.update_from_output(scheduler.schedule(), {}, lambda request: False)
-        return []
 
     def _add(self, item: dict[str, Any]) -> None:
         self._checked(
@@ -213,12 +221,15 @@ class LiveReplay:
     # -------------------------------------------------------------------------------------- what the scheduler tells
 
     def _scheduler(self, kv_cache_manager: Any, **limits: int) -> Scheduler:
-        return ToldScheduler(self, kv_cache_manager, **limits)
+        return (ToldAsyncScheduler if self.is_ahead else ToldScheduler)(self, kv_cache_manager, **limits)
 
     def scheduled(self, output: SchedulerOutput) -> None:
-        """After ``schedule``, which in vLLM has already counted the step's tokens as computed."""
+        """After ``schedule``, which in vLLM has already counted the step's tokens as computed; one step ahead ours has,
+        too."""
         counts = output.num_scheduled_tokens
-        start = {name: self.llm.requests[name].num_computed_tokens for name in counts}
+        under_way = {} if self.is_ahead else counts
+        requests = self.llm.requests
+        start = {name: requests[name].num_computed_tokens - counts[name] * self.is_ahead for name in counts}
         row = {
             "kind": "schedule",
             "n": self.num_schedules,
@@ -229,14 +240,15 @@ class LiveReplay:
             "resumed": {request.request_id: start[request.request_id] for request in output.resumed},
             "preempted": [request.request_id for request in output.preempted],
         }
-        self.new_rows.append(row | self._memory(counts))
+        self.new_rows.append(row | self._memory(under_way))
 
     def updated(self, sampled: dict[str, int], kept: dict[str, list[int]], finished: list[Request]) -> None:
         """After ``update_from_output``."""
         self.any_finished = bool(finished)
+        self.num_updates += 1
         row = {
             "kind": "update",
-            "of": self.num_schedules,
+            "of": self.num_updates,
             "call": self.num_calls,
             "sampled": {name: [token] for name, token in sampled.items()},
             "kept": kept,
@@ -250,7 +262,12 @@ class LiveReplay:
         requests = sorted(
             (r for r in self.llm.requests.values() if r.status != "finished"), key=lambda request: request.request_id
         )
-        return {
+        ahead = {
+            "placeholders": {r.request_id: r.num_output_placeholders for r in requests},
+            "in_flight": {r.request_id: r.num_in_flight_tokens for r in requests},
+            "stale": {r.request_id: r.num_stale_output_tokens for r in requests if r.num_stale_output_tokens},
+        }
+        return (ahead if self.is_ahead else {}) | {
             "tables": {name: block_ids(blocks) for name, blocks in sorted(manager.req_to_blocks.items()) if blocks},
             "computed": {r.request_id: r.num_computed_tokens + under_way.get(r.request_id, 0) for r in requests},
             "tokens": {r.request_id: r.num_tokens for r in requests},
@@ -262,17 +279,12 @@ class LiveReplay:
         }
 
 
-class ToldScheduler(Scheduler):
-    """Ours, and after each of its two halves the replay is told."""
+class Told:
+    """A scheduler of ours, which tells the replay what it did after each of its two halves."""
 
     def __init__(self, replay: LiveReplay, kv_cache_manager: Any, **limits: int) -> None:
         super().__init__(kv_cache_manager, **limits)
         self.replay = replay
-
-    def schedule(self) -> SchedulerOutput:
-        output = super().schedule()
-        self.replay.scheduled(output)
-        return output
 
     def update_from_output(self, output: SchedulerOutput, sampled: dict[str, int], is_stop: Any) -> list[Request]:
         requests = self.replay.llm.requests
@@ -281,3 +293,16 @@ class ToldScheduler(Scheduler):
         kept = {name: request.all_token_ids[before[name] :] for name, request in requests.items()}
         self.replay.updated(sampled, {name: tokens for name, tokens in kept.items() if tokens}, finished)
         return finished
+
+
+class ToldScheduler(Told, Scheduler):
+    def schedule(self) -> SchedulerOutput:
+        output = super().schedule()
+        self.replay.scheduled(output)
+        return output
+
+
+class ToldAsyncScheduler(Told, AsyncScheduler):
+    def update_after_schedule(self, output: SchedulerOutput) -> None:
+        super().update_after_schedule(output)
+        self.replay.scheduled(output)

@@ -31,8 +31,8 @@ class VLLMRun:
             raise PagedlabError(f"{where} is no recorded run of vLLM; its engine is {h.get('engine')!r}.")
         if h.get("async_scheduling"):
             raise PagedlabError(
-                f"{where} was made with asynchronous scheduling, which our scheduler does not do; take a run of a vLLM "
-                "with async_scheduling=False."
+                f"{where} was made with asynchronous scheduling, where a step's plan and its tokens are of two steps; "
+                "here each step of ours is put beside one of vLLM's. Take a run with async_scheduling=False."
             )
         self.header: dict[str, Any] = {name: config.get(name) for name in KNOBS} | {
             "engine": h["engine"], "enable_caching": config.get("enable_prefix_caching"), "next_token": "recorded",

@@ -2,8 +2,7 @@
 order, step by step.
 
 vLLM was recorded in its synchronous form: a step's tokens are known before the next step is scheduled. (Its default
-is asynchronous scheduling, where the next step is planned while the model still runs.) The model is a stand-in, a
-formula."""
+is asynchronous scheduling, see ``live_trace.py``.) The model is a stand-in, a formula."""
 
 from __future__ import annotations
 

@@ -47,11 +47,28 @@ class Recorder:
     def __init__(self, header: dict[str, Any]) -> None:
         self.trace = Trace(header)
         self._subscribers: list[Callable[[Event], None]] = []
+        self._held: list[Event] | None = None
 
     def emit(self, event: Event) -> None:
+        if self._held is not None:
+            self._held.append(event)
+            return
         self.trace.events.append(event)
         for subscriber in self._subscribers:
             subscriber(event)
+
+    @property
+    def is_holding(self) -> bool:
+        return self._held is not None
+
+    def hold(self) -> None:
+        """Keep events back from now on: they are to be told after others that come later."""
+        self._held = []
+
+    def let_go(self) -> list[Event]:
+        """What was kept back since :meth:`hold`, not yet told. Nothing is kept back any more."""
+        held, self._held = self._held or [], None
+        return held
 
     def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
         """Call ``callback`` with every event from now on. Returns a function that ends the subscription."""

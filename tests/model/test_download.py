@@ -96,8 +96,10 @@ def left_over(folder):
 
 
 def start_stalled_fetch(cache):
-    """A process that is in the middle of its download."""
-    process = subprocess.Popen([sys.executable, "-c", FETCH], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    """A process that is in the middle of its download. Ctrl-C reaches it also where these tests run in a shell's
+    background, which ignores it."""
+    hears = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    process = subprocess.Popen([sys.executable, "-c", hears + FETCH], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
     while not any(path.stat().st_size > 1_000_000 for path in cache.rglob("*.whl")):
         assert process.poll() is None and time.monotonic() < deadline, process.stderr.read()

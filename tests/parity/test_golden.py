@@ -63,7 +63,7 @@ def tampered(path):
     seen = set()
     for i in range(len(lines) // 3, len(lines)):
         op = lines[i].get("op")
-        for field in kv_trace.RESULTS[op] if op else sched_trace.FIELDS:
+        for field in kv_trace.KVReplay.RESULTS[op] if op else sched_trace.FIELDS:
             if (op, field) not in seen:
                 seen.add((op, field))
                 copied = copy.deepcopy(lines)

@@ -15,13 +15,15 @@ from pagedlab.errors import PagedlabError
 from pagedlab.executor.counting import CountingExecutor
 from pagedlab.executor.torch_executor import TorchExecutor
 from pagedlab.parity import live_trace, near_ties
-from pagedlab.parity.live_trace import FIELDS, LiveReplay, check_rows, first_different_row
+from pagedlab.parity.live_trace import AHEAD, FIELDS, LiveReplay, check_header, check_rows, first_different_row
 from pagedlab.parity.near_ties import FollowingExecutor
 from pagedlab.parity.report import read_lines
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "vllm-live"
 QUICK = ["sync-small-pool", "sync-idle"]
 SLOW = ["sync-1", "sync-4", "sync-no-caching", "sync-blocks-of-64"]
+AHEAD_QUICK = ["async-small-pool", "async-idle"]
+AHEAD_SLOW = ["async-1", "async-4", "async-no-caching", "async-tight"]
 LINES = read_lines(GOLDEN / "sync-small-pool.jsonl.gz")
 
 
@@ -48,8 +50,33 @@ def ours(model):
     return list(LiveReplay(LINES[0], "it", executor).rows())
 
 
-def test_the_recordings_are_synchronous_ones_and_between_them_have_all_that_can_happen():
-    assert {path.name.split(".")[0] for path in GOLDEN.glob("sync-*.gz")} == {*QUICK, *SLOW}
+def test_all_recordings_are_replayed():
+    names = {*QUICK, *SLOW, *AHEAD_QUICK, *AHEAD_SLOW}
+    assert {path.name.split(".")[0] for path in GOLDEN.glob("*.gz")} == names
+
+
+def test_the_asynchronous_ones_have_between_them_what_only_they_can_have():
+    seen = set()
+    for name in (*AHEAD_QUICK, *AHEAD_SLOW):
+        header, *lines = read_lines(GOLDEN / f"{name}.jsonl.gz")
+        assert header["async_scheduling"] and header["batches_in_flight"] == 2
+        for line in lines[:-1]:
+            seen |= {"a victim whose output is under way"} if line["stale"] else set()
+            if line["kind"] == "update":
+                seen |= {"a token too many"} if line["sampled"].keys() - line["kept"].keys() else set()
+                continue
+            left_out = set(line["running"]) - set(line["scheduled"])
+            coming = [name for name in left_out if line["placeholders"][name]]
+            early = [name for name, count in line["tokens"].items()
+                     if len(line["tables"].get(name, [])) * header["block_size"] >= count + header["block_size"]]
+            seen |= {"a last token that is seen coming"} if coming else set()
+            seen |= {"a block before its token"} if early else set()
+            seen |= {name for name in ("preempted", "resumed") if line[name]}
+    assert seen == {"a victim whose output is under way", "a token too many", "a last token that is seen coming",
+                    "preempted", "resumed", "a block before its token"}  # fmt: skip
+
+
+def test_the_synchronous_ones_have_between_them_all_that_can_happen():
     seen = set()
     for name in (*QUICK, *SLOW):
         header, *lines = read_lines(GOLDEN / f"{name}.jsonl.gz")
@@ -70,7 +97,9 @@ def test_the_recordings_are_synchronous_ones_and_between_them_have_all_that_can_
                     ("block_size", 64)}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+@pytest.mark.parametrize("name", [
+    *QUICK, *AHEAD_QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in (*SLOW, *AHEAD_SLOW))
+])  # fmt: skip
 @pytest.mark.filterwarnings("error")
 def test_ours_is_identical_with_vllm_s_whole_engine(name, loaded, capsys):
     path = GOLDEN / f"{name}.jsonl.gz"
@@ -247,6 +276,28 @@ def test_what_is_no_recording_is_refused_in_one_sentence(lines, loaded, tmp_path
     assert "broken.jsonl.gz" in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_an_asynchronous_recording_is_refused_and_the_sentence_says_what_it_is():
-    with pytest.raises(PagedlabError, match="asynchronous scheduling, which plans a step before it has the tokens"):
-        parity.compare_file(GOLDEN / "async-4.jsonl.gz")
+def test_a_recording_of_three_batches_under_way_is_refused_and_the_sentence_says_what_can_be_replayed():
+    lines = read_lines(GOLDEN / "async-idle.jsonl.gz")
+    check_header(lines[0], "it, line 1")
+    with pytest.raises(PagedlabError, match="it, line 1: batches_in_flight is 3; our engine plans one step ahead"):
+        check_header(lines[0] | {"batches_in_flight": 3}, "it, line 1")
+    with pytest.raises(PagedlabError, match="'placeholders'"):
+        check_rows("it", [without(lines[1], "placeholders"), *lines[2:]], ahead=True)
+
+
+@pytest.mark.parametrize("field", AHEAD)
+def test_a_change_in_what_is_under_way_is_found(field, model):
+    header, *lines = read_lines(GOLDEN / "async-idle.jsonl.gz")
+    executor = FollowingExecutor(model.share(), check_rows("it", lines, ahead=True))
+    other = copy.deepcopy(lines[:12])
+    other[9][field] = {"r0": 77}
+    found = first_different_row(other, LiveReplay(header, "it", executor).rows())
+    assert found.field == field and "(line 11)" in found.where
+
+
+def test_a_synchronous_run_under_an_asynchronous_header_is_a_difference(loaded, tmp_path, capsys):
+    ahead = {"placeholders": {}, "in_flight": {}, "stale": {}}
+    lines = [line if line["kind"] == "end" else line | ahead for line in LINES[1:]]
+    header = LINES[0] | {"async_scheduling": True, "batches_in_flight": 2}
+    assert parity.run([write(tmp_path / "other.jsonl.gz", [header, *lines])]) == 1
+    assert "first difference at schedule 1" in capsys.readouterr().out

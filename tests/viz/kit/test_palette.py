@@ -114,7 +114,9 @@ def test_the_front_end_is_one_module_and_one_style_sheet_and_fetches_nothing():
     for entry, text in modules.items():  # nothing is left to be imported, and no file left out
         assert not re.search(r"^(import|export (?!default))", text, flags=re.M), entry
         for name in files.keys() - modules.keys() - {"lab.css"}:
-            assert files[name].splitlines()[0] in text, (entry, name)
+            is_in = files[name].splitlines()[0] in text
+            # A query is run once more by pages alone: in a notebook the kernel can do it.
+            assert is_in == (entry == "page.js" or name != "again.js"), (entry, name)
 
 
 def test_charts_have_the_hues_of_the_labs_and_are_seen_on_both_themes():
