@@ -71,6 +71,23 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="session")
+def out_of_order():
+    """Makes an engine in which B's table is not in order: A's blocks came free in between. Knobs: device, dtype."""
+    from pagedlab.engine import LLM, SamplingParams
+
+    def out_of_order(**knobs):
+        llm = LLM("tiny-random", record=True, block_size=4, num_gpu_blocks_override=14, **knobs)
+        for text, tokens in (("abcdefgh", 1), ("Hi there, you, who", 14), ("abcd", 3)):
+            llm.add_request(text, SamplingParams(max_tokens=tokens, ignore_eos=True))
+            llm.step()
+        for _ in range(5):
+            llm.step()
+        return llm
+
+    return out_of_order
+
+
+@pytest.fixture(scope="session")
 def chromium() -> str:
     """Path of the browser, for tests marked `browser`."""
     return find_chromium()

@@ -96,6 +96,8 @@ class LLM:
         self.executor.initialize(resolved, self.pool_budget)
         described = self.executor.describe()
         self.device_name: str = described["device"]  # "CPU", or the GPU's name
+        if k.async_scheduling and self.device_name == "CPU" and not isinstance(model, LLM):
+            warnings.warn(refusals.NOTHING_TO_OVERLAP, RuntimeWarning, stacklevel=2)
 
         self.recorder: Recorder | None = None
         if record:

@@ -17,6 +17,10 @@ NOT_ONE_STEP_AHEAD = (
     "num_tokens): leave scheduler= and kv_cache_manager= out, or give subclasses of pagedlab's AsyncScheduler and "
     "KVCacheManager."
 )
+NOTHING_TO_OVERLAP = (
+    "async_scheduling=True on a CPU gains no time: the processor that would plan the next step is busy with this one. "
+    "What it changes in memory is as on a GPU. (vLLM leaves it off on CPUs.)"
+)
 MORE_MEMORY = "give it more memory (gpu_memory_utilization, device_memory) or blocks (num_gpu_blocks_override)."
 
 

@@ -13,7 +13,7 @@ import torch
 from pagedlab.attention import KVPool, choose_backend, paged_attention
 from pagedlab.errors import PagedlabError, whole
 from pagedlab.executor.abstract import SamplerOutput, SamplingMetadata, ScheduledRequest
-from pagedlab.executor.fetch import fetch
+from pagedlab.executor.fetch import fetch, rows_of
 from pagedlab.executor.pool_size import MemoryInUse, PoolBudget, activation_peak, most_tokens, plan_pool
 from pagedlab.executor.runner import DrawnTokens, ModelRunner
 from pagedlab.executor.sampling import sample
@@ -149,10 +149,9 @@ class TorchExecutor:
         """On a GPU this only starts it: whoever wants to know the tokens waits."""
         logits = self.runner.run(batch, self._drawn)
         rows = [draw.row for draw in sampling.draws]
-        chosen = logits if rows == [*range(len(logits))] else logits[rows]
-        token_ids = self.sampler(chosen, sampling.draws)
+        token_ids = self.sampler(rows_of(logits, rows), sampling.draws)
         self._drawn = DrawnTokens({batch[row].request_id: place for place, row in enumerate(rows)}, token_ids)
-        return fetch(token_ids), fetch(logits[sampling.logits])
+        return fetch(token_ids), fetch(rows_of(logits, sampling.logits))
 
     def collect(self, handle: tuple[Fetched, Fetched]) -> SamplerOutput:
         token_ids, logits = (wait() for wait in handle)

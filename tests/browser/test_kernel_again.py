@@ -8,7 +8,6 @@ import pytest
 
 from pagedlab.bench.browser import BROWSER_ARGS
 from pagedlab.doctor import find_chromium
-from pagedlab.engine import LLM, SamplingParams
 from pagedlab.kernels import WHY_NOT, available
 from pagedlab.viz import kernel_walk
 
@@ -21,15 +20,8 @@ DATA = re.compile(r'(class="pictures">)(.*?)(</script>)', flags=re.S)
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    """A page of a request whose blocks do not lie in order."""
-    llm = LLM("tiny-random", record=True, block_size=4, num_gpu_blocks_override=14)
-    for prompt, tokens in (("abcdefgh", 1), ("Hi there, you, who", 14), ("abcd", 3)):
-        llm.add_request(prompt, SamplingParams(max_tokens=tokens, ignore_eos=True))
-        llm.step()
-    for _ in range(5):
-        llm.step()
-    path = kernel_walk(llm, "B", layer=1).save_html(tmp_path_factory.mktemp("page") / "lab.html")
+def text(tmp_path_factory, out_of_order):
+    path = kernel_walk(out_of_order(), "B", layer=1).save_html(tmp_path_factory.mktemp("page") / "lab.html")
     return path.read_text(encoding="utf-8")
 
 

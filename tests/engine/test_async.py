@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pagedlab.engine import LLM, EngineDriver, Remap, SamplingParams, Scheduler
 from pagedlab.engine.async_scheduler import AsyncScheduler
+from pagedlab.engine.refusals import NOTHING_TO_OVERLAP
 from pagedlab.errors import PagedlabError
 from pagedlab.executor.counting import CountingExecutor
 from pagedlab.kv import KVCacheManager
@@ -234,6 +235,14 @@ def test_labs_step_branch_and_edit_an_engine_that_is_ahead():
 def test_what_cannot_be_planned_ahead_is_refused(given, words):
     with pytest.raises(PagedlabError, match=words):
         LLM(executor=CountingExecutor(), **ROOMY | {"async_scheduling": True} | given)
+
+
+def test_on_a_cpu_it_says_once_that_no_time_is_gained(recwarn):
+    llm = LLM("tiny-random", device="cpu", async_scheduling=True, **ROOMY)
+    assert [str(one.message) for one in recwarn] == [NOTHING_TO_OVERLAP]
+    LLM(llm, async_scheduling=True, **ROOMY)
+    counting(async_scheduling=True)
+    assert len(recwarn) == 1
 
 
 class Brief(CountingExecutor):

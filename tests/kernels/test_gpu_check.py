@@ -7,11 +7,13 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 
 import pytest
 import torch
 
-from pagedlab.bench.gpu import check
+from pagedlab import LLM, SamplingParams
+from pagedlab.bench.gpu import ahead, check
 from pagedlab.bench.gpu.parts import PARTS
 from pagedlab.bench.gpu.report import Report
 from pagedlab.bench.gpu.setting import Setting
@@ -107,3 +109,22 @@ def test_the_script_runs_from_a_clone_in_which_nothing_is_installed(root, tmp_pa
     )
     done = subprocess.run([sys.executable, "-S", "-c", code], cwd=root, env=environment, capture_output=True, text=True)
     assert done.stdout.strip() == "ready", done.stderr
+
+
+@pytest.mark.filterwarnings("ignore:called a synchronizing")
+def test_waits_for_the_gpu_in_a_steps_first_half_are_named(monkeypatch):
+    """Where there is a GPU torch warns of each; here one is made, and the mode is not switched."""
+    modes = []
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+    llm = LLM(device="counting", num_gpu_blocks_override=16, block_size=4, async_scheduling=True)
+    options = SamplingParams(max_tokens=3, ignore_eos=True)
+    assert ahead.waits_in_a_plan(llm, [1, 2, 3], options) == []
+    submit = llm.executor.submit
+
+    def waiting(*given):
+        warnings.warn("called a synchronizing CUDA operation", stacklevel=1)
+        return submit(*given)
+
+    llm.executor.submit = waiting
+    (found,) = ahead.waits_in_a_plan(llm, [1, 2, 3], options)
+    assert found.startswith("test_gpu_check.py:") and modes == ["warn", "default"] * 4

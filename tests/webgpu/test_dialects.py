@@ -9,7 +9,6 @@ import torch
 
 from pagedlab import kernels
 from pagedlab.attention import LayerKV, diary, interpreted
-from pagedlab.engine import LLM, SamplingParams
 from pagedlab.engine.last_query import last_query
 from pagedlab.errors import PagedlabError
 from pagedlab.kernels.wgsl import gpu as wgsl
@@ -21,34 +20,23 @@ from pagedlab.viz.kit.marks import picture
 needs_triton = pytest.mark.skipif(not kernels.available(), reason=kernels.WHY_NOT)
 
 
-def served(**knobs):
-    """B's table is not in order: A's blocks came free in between."""
-    llm = LLM("tiny-random", record=True, block_size=4, num_gpu_blocks_override=14, **knobs)
-    for text, tokens in (("abcdefgh", 1), ("Hi there, you, who", 14), ("abcd", 3)):
-        llm.add_request(text, SamplingParams(max_tokens=tokens, ignore_eos=True))
-        llm.step()
-    for _ in range(5):
-        llm.step()
-    return llm
-
-
 @pytest.fixture(scope="module")
-def on_webgpu(gpu):
+def on_webgpu(gpu, out_of_order):
     """Gives an engine that computes in this dtype."""
 
     @cache
     def on_webgpu(dtype):
         if dtype == "float16" and not gpu.has_f16:
             pytest.skip("this machine's adapter has no 16-bit numbers")
-        return served(device="webgpu", dtype=dtype)
+        return out_of_order(device="webgpu", dtype=dtype)
 
     return on_webgpu
 
 
 @pytest.fixture(scope="module")
-def both(gpu):
+def both(gpu, out_of_order):
     """The lab of an engine on the CPU, and that engine."""
-    llm = served(device="cpu")
+    llm = out_of_order(device="cpu")
     return kernel_walk(llm, "B", layer=1, dialects=True), llm
 
 
@@ -137,7 +125,7 @@ def test_an_engine_on_webgpu_shows_both_in_16_bits_too(on_webgpu):
         assert np.allclose([line[2:] for line in ours], [line[2:] for line in theirs], rtol=1e-5, atol=1e-5)
 
 
-def test_a_dialect_that_cannot_run_is_one_sentence(gpu, on_webgpu, monkeypatch):
+def test_a_dialect_that_cannot_run_is_one_sentence(gpu, on_webgpu, out_of_order, monkeypatch):
     numbers = torch.zeros(2, 4, 2, 16, dtype=torch.bfloat16)
     with pytest.raises(PagedlabError, match="K and V are bfloat16; WGSL on .* has float32"):
         diary.by_wgsl(torch.zeros(4, 16), LayerKV(numbers, numbers), [1], 3, 0.25)
@@ -149,4 +137,4 @@ def test_a_dialect_that_cannot_run_is_one_sentence(gpu, on_webgpu, monkeypatch):
     monkeypatch.setattr(wgsl, "adapters", lambda: [])
     monkeypatch.setattr(wgsl, "_open", wgsl._open.__wrapped__)
     with pytest.raises(PagedlabError, match="There is no WebGPU adapter on this machine"):
-        kernel_walk(served(device="cpu"), "B", dialects=True)
+        kernel_walk(out_of_order(device="cpu"), "B", dialects=True)

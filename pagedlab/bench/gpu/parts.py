@@ -1,6 +1,6 @@
 """The parts of `pagedlab gpu-check`, in the order of their importance. Each adds its rows to the report."""
 
-from pagedlab.bench.gpu import fast, recorded, right
+from pagedlab.bench.gpu import ahead, fast, recorded, right
 
 PARTS = (
     ("copy", fast.copy),
@@ -14,6 +14,7 @@ PARTS = (
     ("launch", fast.launch_overhead),
     ("kernel trace", recorded.kernel_trace),
     ("engine", recorded.engine),
+    ("one step ahead", ahead.overlap),
     ("block size", fast.block_sizes),
     ("prefill", fast.prefill_speed),
     ("tuning", fast.neighbours_of_the_table),

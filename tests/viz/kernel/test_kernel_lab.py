@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pagedlab.engine import LLM, SamplingParams
+from pagedlab.engine import LLM
 from pagedlab.engine.last_query import last_query
 from pagedlab.errors import PagedlabError
 from pagedlab.trace import Trace, save
@@ -20,15 +20,8 @@ from pagedlab.viz.kit.marks import picture
 
 
 @pytest.fixture(scope="module")
-def llm():
-    """B's table is not in order: A's blocks came free in between."""
-    llm = LLM("tiny-random", record=True, block_size=4, num_gpu_blocks_override=14)
-    for text, tokens in (("abcdefgh", 1), ("Hi there, you, who", 14), ("abcd", 3)):
-        llm.add_request(text, SamplingParams(max_tokens=tokens, ignore_eos=True))
-        llm.step()
-    for _ in range(5):
-        llm.step()
-    return llm
+def llm(out_of_order):
+    return out_of_order()
 
 
 @pytest.fixture(scope="module")
