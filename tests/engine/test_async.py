@@ -231,7 +231,7 @@ def test_labs_step_branch_and_edit_an_engine_that_is_ahead():
     ({"async_scheduling": 1}, "async_scheduling is 1; it must be True or False"),
     ({"scheduler": type("Own", (Scheduler,), {})}, "needs a scheduler that plans one step ahead"),
     ({"kv_cache_manager": lambda *parts: object()}, r"a manager with cache_blocks\(request"),
-], ids=str)  # fmt: skip
+], ids=["the paper's era", "no bool", "another scheduler", "another manager"])  # fmt: skip
 def test_what_cannot_be_planned_ahead_is_refused(given, words):
     with pytest.raises(PagedlabError, match=words):
         LLM(executor=CountingExecutor(), **ROOMY | {"async_scheduling": True} | given)
