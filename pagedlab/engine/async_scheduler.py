@@ -35,10 +35,12 @@ class AsyncScheduler(Scheduler):
             return 0  # its last token is under way
         return request.num_tokens + ahead - request.num_computed_tokens
 
-    def _preempt(self, victim: Request) -> None:
-        super()._preempt(victim)
-        victim.num_stale_output_tokens = victim.num_in_flight_tokens
-        victim.num_output_placeholders = 0
+    def schedule(self) -> SchedulerOutput:
+        output = super().schedule()
+        for victim in output.preempted:
+            victim.num_stale_output_tokens = victim.num_in_flight_tokens
+            victim.num_output_placeholders = 0
+        return output
 
     def _schedule_waiting(self, output: SchedulerOutput, budget: int) -> None:
         """As in step; but whoever waits for a token that is under way is passed over, and keeps its place."""

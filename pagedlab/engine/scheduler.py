@@ -131,17 +131,14 @@ class Scheduler:
             if new_blocks is not None:
                 return new_blocks
             victim = self.running.pop()
-            self._preempt(victim)
+            self.kv_cache_manager.free(victim)
+            victim.status = "preempted"
+            victim.num_computed_tokens = 0
+            victim.num_preemptions += 1
+            self.waiting.appendleft(victim)
             output.preempted.append(victim)
             if victim is request:
                 return None
-
-    def _preempt(self, victim: Request) -> None:
-        self.kv_cache_manager.free(victim)
-        victim.status = "preempted"
-        victim.num_computed_tokens = 0
-        victim.num_preemptions += 1
-        self.waiting.appendleft(victim)
 
     def _schedule_waiting(self, output: SchedulerOutput, budget: int) -> None:
         while self.waiting and budget > 0 and len(self.running) < self.max_num_seqs:
