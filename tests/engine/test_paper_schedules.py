@@ -18,8 +18,8 @@ def check_logits(llm: LLM, tolerance: float, every: int = 1) -> None:
     without pages."""
     run = llm.executor.runner.run
 
-    def checked(batch):
-        logits = run(batch)
+    def checked(batch, last):
+        logits = run(batch, last)
         for row, part in enumerate(batch if llm.step_count % every == 0 else ()):
             expected = contiguous_logits(llm.model, part.token_ids[: part.end])[-1]
             assert (logits[row] - expected).abs().max() < tolerance, f"step {llm.step_count}, {part.request_id}"
