@@ -7,8 +7,7 @@ import operator
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pagedlab.engine import refusals
@@ -21,10 +20,11 @@ from pagedlab.engine.output import is_stop, output_of
 from pagedlab.engine.prompts import Prompt, check_text, encode, name_for, several
 from pagedlab.engine.request import Request, RequestOutput, SamplingParams
 from pagedlab.engine.sampling import answer_seed, request_seed
-from pagedlab.engine.scheduler import SchedulerOutput, StepUnderWay
+from pagedlab.engine.scheduler import SchedulerOutput
 from pagedlab.engine.sequence_group import SequenceGroup
+from pagedlab.engine.step_under_way import StepUnderWay, batch_of, forgetting
 from pagedlab.errors import PagedlabError
-from pagedlab.executor import Executor, ScheduledRequest, find_executor
+from pagedlab.executor import Executor, find_executor
 from pagedlab.kv.block_table import BlockTable
 from pagedlab.trace import events as ev
 from pagedlab.trace.recorder import Recorder, Trace
@@ -107,9 +107,7 @@ class LLM:
         limits = {name: getattr(resolved, name) for name in ("max_num_seqs", "max_num_batched_tokens", "max_model_len")}
         self.block_pool, self.kv_cache_manager, self.scheduler = self.era.make_parts(self, limits)
 
-        # Steps that are planned before the tokens of those in front of them are waited for (vLLM: batches in flight).
-        self._num_steps_ahead = int(k.async_scheduling)
-        self.under_way: deque[StepUnderWay] = deque()
+        self.under_way: deque[StepUnderWay] = deque()  # planned, and not taken in yet
         self.requests: dict[str, Request] = {}  # unfinished ones
         self.tables: dict[str, BlockTable] = {}  # of running requests: what the model reads
         self.groups: dict[str, SequenceGroup] = {}  # prompts whose output is not complete
@@ -282,23 +280,20 @@ class LLM:
     def step(self) -> list[RequestOutput]:
         """One step: schedule, run the model once, sample. Returns the outputs of the prompts that got a token in it.
 
-        Under ``async_scheduling`` the step is planned and sent off, and the tokens that are waited for are those of the
-        step before: the first call returns nothing, and one more than there are steps is needed.
+        Under ``async_scheduling`` the step is planned and sent off, and the outputs are those of the step before.
         Does nothing, and returns an empty list, where there is nothing to do.
         """
         if not self.has_unfinished_requests():
             return []
         self.step_count += 1
-        started, num_tokens = time.perf_counter(), 0
+        started, num_tokens, outputs = time.perf_counter(), 0, []
         with self.events.held(bool(self.under_way)):  # what is planned now happens after what is under way
             self.events.emit(ev.StepStarted, self.step, step=self.step_count)
-            if self.scheduler.has_unfinished_requests():
+            if plans := self.scheduler.has_unfinished_requests():
                 self.under_way.append(self._start())
                 num_tokens = sum(self.under_way[-1].output.num_scheduled_tokens.values())
-                waits = len(self.under_way) > self._num_steps_ahead
-            else:
-                waits = True
-            outputs = self._finish(self.under_way.popleft()) if waits else []
+            if not plans or len(self.under_way) > self.config.async_scheduling:  # one step ahead, or none
+                outputs = self._finish(self.under_way.popleft())
         self.events.emit(
             ev.StepEnded,
             self.step,
@@ -312,23 +307,23 @@ class LLM:
     def _start(self) -> StepUnderWay:
         """The first half of a step: schedule, and hand the batch to the executor, which need not be done with it."""
         step = StepUnderWay(self.scheduler.schedule())
-        with self._forgetting(step.output):
+        with forgetting(self, step.output):
             self._apply_schedule(step.output)
-            step.batch = self._batch(step.output)
+            step.batch = batch_of(self, step.output)
             step.requests = [self.requests[part.request_id] for part in step.batch]
             if step.batch:
                 step.sampling = self.era.sampling(self, step.batch)
                 step.handle = self.executor.submit(step.batch, step.sampling)
             if not self.events.are_held:
                 self.events.written(step.batch)
-        if self._num_steps_ahead:
+        if self.config.async_scheduling:
             self.scheduler.update_after_schedule(step.output)
         return step
 
     def _finish(self, step: StepUnderWay) -> list[RequestOutput]:
         """The second half: wait for the tokens, and take them in."""
-        with self._forgetting(step.output):
-            self.wait_for(step)
+        with forgetting(self, step.output):
+            step.wait(self.executor)
             is_ahead, planned = self.events.are_held, self.events.let_go()
             sampled = self.era.sampled(self, step, step.chosen) if step.chosen else {}
         self.events.emit_all(planned)
@@ -339,26 +334,6 @@ class LLM:
         for request in finished:
             self._forget(request, self.scheduler.update_from_output)
         return outputs
-
-    def wait_for(self, step: StepUnderWay) -> None:
-        """Until the device is done with it, and its tokens are here; they are not taken in yet."""
-        if step.batch and step.chosen is None:
-            step.chosen, step.handle = self.executor.collect(step.handle), None
-
-    @contextmanager
-    def _forgetting(self, output: SchedulerOutput) -> Iterator[None]:
-        """Ctrl-C, or an error in a part: the step can be tried again, or its requests aborted. Steps that were under
-        way are lost with it, and are made anew."""
-        try:
-            yield
-        except BaseException:
-            unwritten = {name: self.requests[name] for name in output.num_scheduled_tokens if name in self.requests}
-            if self._num_steps_ahead:
-                self.under_way.clear()
-                unwritten |= {request.request_id: request for request in self.scheduler.roll_back()}
-            if hasattr(self.kv_cache_manager, "forget_unwritten"):
-                self.kv_cache_manager.forget_unwritten([*unwritten.values()])
-            raise
 
     def _apply_schedule(self, output: SchedulerOutput) -> None:
         """Bring the tables that the model reads up to date with what the scheduler decided."""
@@ -371,17 +346,6 @@ class LLM:
             self.tables[request_id].append(block_ids)
             self.used_blocks.update(block_ids)
         self.era.move_blocks(self, output)
-
-    def _batch(self, output: SchedulerOutput) -> list[ScheduledRequest]:
-        batch = []
-        here = {name: token for step in self.under_way for name, token in step.tokens().items()}
-        for request_id, num_tokens in output.num_scheduled_tokens.items():
-            request = self.requests[request_id]
-            start, token_ids = request.num_computed_tokens, request.all_token_ids
-            if request.num_output_placeholders and request_id in here:  # waited for, and not taken in
-                token_ids = [*token_ids, here[request_id]]
-            batch.append(ScheduledRequest(request_id, token_ids, start, start + num_tokens, self.tables[request_id]))
-        return batch
 
     def _outputs(self, sampled: dict[str, int]) -> list[RequestOutput]:
         """The outputs of prompts that got a token; complete ones leave the engine."""

@@ -16,8 +16,8 @@ from pagedlab.engine.paper_scheduler import PaperScheduler, PaperSchedulerOutput
 from pagedlab.engine.prompts import Prompt
 from pagedlab.engine.request import Request, SamplingParams
 from pagedlab.engine.sampling import answer_seed
-from pagedlab.engine.scheduler import StepUnderWay
 from pagedlab.engine.sequence_group import SequenceGroup
+from pagedlab.engine.step_under_way import StepUnderWay
 from pagedlab.errors import PagedlabError, whole
 from pagedlab.executor import SamplerOutput, SamplingMetadata, ScheduledRequest
 from pagedlab.kv.block_table import BlockTable

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pagedlab.engine.request import Request
-from pagedlab.executor.abstract import SamplerOutput, SamplingMetadata, ScheduledRequest
 
 
 @dataclass
@@ -30,27 +29,6 @@ class SchedulerOutput:
         """Those that start or resume in this step, in scheduling order."""
         entering = {request.request_id: request for request in self.new + self.resumed}
         return [entering[request_id] for request_id in self.num_scheduled_tokens if request_id in entering]
-
-
-@dataclass
-class StepUnderWay:
-    """A step that was submitted, until its tokens are collected. ``requests``: of the batch, in its order.
-    ``sampling``: what is wanted of it. ``handle``: the executor's; None for a step of nobody, and for one that was
-    waited for: what it gave is ``chosen``."""
-
-    output: SchedulerOutput
-    batch: list[ScheduledRequest] = field(default_factory=list)
-    requests: list[Request] = field(default_factory=list)
-    sampling: SamplingMetadata = field(default_factory=SamplingMetadata)
-    handle: Any = None
-    chosen: SamplerOutput | None = None
-
-    def tokens(self) -> dict[str, int]:
-        """Those that are known, by request."""
-        if self.chosen is None:
-            return {}
-        names = [self.requests[draw.row].request_id for draw in self.sampling.draws]
-        return dict(zip(names, self.chosen.token_ids, strict=True))
 
 
 class Scheduler:

@@ -44,7 +44,7 @@ def take(llm: LLM) -> Snapshot:
     """Of the pool all blocks that were ever in use: free ones too, for a table may be pointed at them by hand. Of the
     CPU's memory those in use. Steps that are under way are waited for."""
     for step in llm.under_way:
-        llm.wait_for(step)
+        step.wait(llm.executor)
     stored = llm.executor.snapshot(sorted(llm.used_blocks), llm.era.cpu_blocks_in_use(llm))
     state = {name: getattr(llm, name) for name in STEP_STATE}
     return Snapshot(_copy(state, llm), stored, list(llm.trace.events) if llm.recorder else [], llm)

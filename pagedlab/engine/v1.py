@@ -15,8 +15,9 @@ from pagedlab.engine.beam import BeamSearchOutput, BeamSearchParams
 from pagedlab.engine.draws import assign, draw
 from pagedlab.engine.prompts import Prompt
 from pagedlab.engine.request import SamplingParams
-from pagedlab.engine.scheduler import Scheduler, SchedulerOutput, StepUnderWay
+from pagedlab.engine.scheduler import Scheduler, SchedulerOutput
 from pagedlab.engine.sequence_group import SequenceGroup
+from pagedlab.engine.step_under_way import StepUnderWay
 from pagedlab.errors import PagedlabError
 from pagedlab.executor import SamplerOutput, SamplingMetadata, ScheduledRequest
 from pagedlab.kv.block_pool import BlockPool

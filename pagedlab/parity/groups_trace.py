@@ -68,7 +68,7 @@ class GroupsReplay(KVReplay):
 
     def _admit(self, request: Request, line: dict[str, Any], where: str) -> dict[str, Any]:
         hits, num_hit = self.manager.get_computed_blocks(request)
-        new = self._asked(where, request, line["scheduled"], hits, self.must_fit)
+        new = self._allocate(where, request, line["scheduled"], hits, self.must_fit)
         if new is not None:
             request.num_computed_tokens = num_hit + line["scheduled"]
             self.running[request.request_id] = request
@@ -80,7 +80,7 @@ class GroupsReplay(KVReplay):
 
     def _chunk(self, line: dict[str, Any], where: str) -> dict[str, Any]:
         request = self._named(line, where, self.running, "running")
-        if self._asked(where, request, line["scheduled"]) is None:
+        if self._allocate(where, request, line["scheduled"]) is None:
             return {"allocated": False}
         request.num_computed_tokens += line["scheduled"]
         return {"allocated": True}
@@ -92,7 +92,7 @@ class GroupsReplay(KVReplay):
             raise PagedlabError(f"{where}: 'drafts' must be a number, and 'accepted' at most as many tokens.")
         request = self._named(line, where, self.running, "running")
         request.append_output_token(line["token"])
-        if self._asked(where, request, 1 + drafts) is None:
+        if self._allocate(where, request, 1 + drafts) is None:
             return {"allocated": False}
         if accepted:
             need_tokens(accepted, where)
@@ -101,9 +101,9 @@ class GroupsReplay(KVReplay):
         request.num_computed_tokens += 1 + len(accepted)
         return {"allocated": True}
 
-    def _asked(self, where: str, *asked: Any) -> Any:
+    def _allocate(self, where: str, *given: Any) -> Any:
         try:
-            return self.manager.allocate_slots(*asked)
+            return self.manager.allocate_slots(*given)
         except ValueError as error:
             raise PagedlabError(f"{where}: {error}.") from None
 

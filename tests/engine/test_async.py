@@ -28,16 +28,16 @@ class Diary(CountingExecutor):
 
     def __init__(self):
         super().__init__()
-        self.asked, self.batches = [], []
+        self.calls, self.batches = [], []
 
     def submit(self, batch, sampling):
         self.batches.append([(part.request_id, part.start, part.end, part.is_awaited) for part in batch])
         number = len(self.batches)
-        self.asked.append(("submit", number))
+        self.calls.append(("submit", number))
         return number, super().submit(batch, sampling)
 
     def collect(self, handle):
-        self.asked.append(("collect", handle[0]))
+        self.calls.append(("collect", handle[0]))
         return super().collect(handle[1])
 
 
@@ -52,7 +52,7 @@ def answers(outputs) -> list[list[int]]:
 def test_the_next_step_is_planned_and_sent_off_before_the_last_one_is_waited_for():
     llm = counting(async_scheduling=True)
     llm.generate([PROMPTS[0]], PARAMS)
-    order = llm.executor.asked
+    order = llm.executor.calls
     assert order[:5] == [("submit", 1), ("submit", 2), ("collect", 1), ("submit", 3), ("collect", 2)]
     assert order[-3:] == [("submit", 12), ("collect", 11), ("collect", 12)], "one of 12 tokens, none too many"
     assert [parts[0] for parts in llm.executor.batches] == [
@@ -61,7 +61,7 @@ def test_the_next_step_is_planned_and_sent_off_before_the_last_one_is_waited_for
 
     one_by_one = counting()
     one_by_one.generate([PROMPTS[0]], PARAMS)
-    assert one_by_one.executor.asked[:4] == [("submit", 1), ("collect", 1), ("submit", 2), ("collect", 2)]
+    assert one_by_one.executor.calls[:4] == [("submit", 1), ("collect", 1), ("submit", 2), ("collect", 2)]
     assert not any(awaited for parts in one_by_one.executor.batches for *_, awaited in parts)
 
 

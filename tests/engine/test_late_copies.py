@@ -11,7 +11,7 @@ import torch
 from pagedlab.engine import LLM, SamplingParams
 from pagedlab.errors import PagedlabError
 from pagedlab.executor import ScheduledRequest
-from pagedlab.executor.runner import GPUCopies, ModelRunner
+from pagedlab.executor.runner import DrawnTokens, GPUCopies, ModelRunner
 from pagedlab.kv.block_table import BlockTable
 
 
@@ -57,8 +57,8 @@ class LateCopies:
 class LateRunner(ModelRunner):
     """Runs the model when its turn in the stream comes, and waits for it where the engine goes on to sample."""
 
-    def run(self, batch: list[ScheduledRequest]) -> torch.Tensor:
-        logits = super().run(batch)
+    def run(self, batch: list[ScheduledRequest], last: DrawnTokens) -> torch.Tensor:
+        logits = super().run(batch, last)
         if any(part.end == len(part.token_ids) for part in batch):
             self._copies.stream.wait()
         return logits

@@ -121,5 +121,9 @@ def test_every_copy_that_nobody_waits_for_is_known():
                 found |= {f"{path.relative_to(ROOT).as_posix()}: {node.name}"} if "non_blocking" in words else set()
     assert found == {
         "pagedlab/executor/runner.py: copy",  # under `with copies:`
+        # From memory that torch itself pins, and gives to nobody else before the copy is over:
+        "pagedlab/executor/fetch.py: rows_of",
+        "pagedlab/executor/sampling.py: sample",
+        "pagedlab/executor/fetch.py: fetch",  # into memory that its caller holds, and reads after the copy's event
         "pagedlab/bench/preemption.py: one_by_one",  # there and back on one stream, timed to the end
     }

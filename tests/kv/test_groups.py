@@ -21,13 +21,13 @@ def prompt(tokens, name="A", block_size=4):
     return Request(name, list(tokens), SamplingParams(), block_size=block_size)
 
 
-def compute(manager, request, count, **asked):
+def compute(manager, request, count, **options):
     """Room for ``count`` tokens, which are then computed; what was new."""
     hits, num_hit = None, 0
     if request.request_id not in manager.shared_prefix_boundaries:
         hits, num_hit = manager.get_computed_blocks(request)
         count -= num_hit
-    new = manager.allocate_slots(request, count, hits, **asked)
+    new = manager.allocate_slots(request, count, hits, **options)
     if new is not None:
         request.num_computed_tokens += num_hit + count
     return new
