@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from recordings import changed, write
 
 from pagedlab import parity
 from pagedlab.errors import PagedlabError
@@ -16,11 +17,6 @@ from pagedlab.parity.report import read_lines
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 FILES = sorted((GOLDEN / "vllm-0.32.0").glob("*.jsonl.gz"))
-
-
-def write(path, lines):
-    path.write_bytes(gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode()))
-    return path
 
 
 def test_all_sixteen_recordings_are_here():
@@ -40,20 +36,6 @@ def test_greedy_tokens_are_those_of_transformers_alone_and_batched(capsys):
 
 
 # ---------------------------------------------------------------------------------------- differences are found
-
-
-def changed(value):
-    """Another value of the same kind."""
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int):
-        return value + 1
-    if isinstance(value, list):
-        return value[:-1] if value else [1]
-    if isinstance(value, dict):
-        return dict(list(value.items())[:-1]) if value else {"r0": 1}
-    assert value is None
-    return [1]
 
 
 def tampered(path):

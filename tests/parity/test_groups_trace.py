@@ -1,11 +1,10 @@
 """Our manager over several groups does what vLLM's did, in every field of every recording; a difference is found."""
 
 import copy
-import gzip
-import json
 from pathlib import Path
 
 import pytest
+from recordings import changed, write
 
 from pagedlab import parity
 from pagedlab.errors import PagedlabError
@@ -15,11 +14,6 @@ from pagedlab.parity.report import read_lines
 GOLDEN = Path(__file__).parent.parent / "golden" / "vllm-0.32.0-groups"
 FILES = sorted(GOLDEN.glob("*.jsonl.gz"))
 LINES = read_lines(FILES[0])
-
-
-def write(path, lines):
-    path.write_bytes(gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode()))
-    return path
 
 
 def test_all_five_recordings_are_here_and_between_them_have_every_kind_of_group():
@@ -35,16 +29,6 @@ def test_all_five_recordings_are_here_and_between_them_have_every_kind_of_group(
 def test_ours_is_identical_with_vllm_in_every_field(path, capsys):
     assert parity.run([path]) == 0
     assert f"identical ({len(read_lines(path)) - 1} operations of vllm" in capsys.readouterr().out
-
-
-def changed(value):
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int):
-        return value + 1
-    if isinstance(value, list):
-        return value[:-1] if value else [1]
-    return [[1]] if value is None else dict(list(value.items())[:-1]) if value else {"1": 1}
 
 
 FIELDS = [(op, field) for op, fields in GroupsReplay.RESULTS.items() for field in fields]

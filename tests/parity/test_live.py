@@ -3,11 +3,10 @@ every recording; and a difference is found and told."""
 
 import copy
 import dataclasses
-import gzip
-import json
 from pathlib import Path
 
 import pytest
+from recordings import changed, write
 
 from pagedlab import parity
 from pagedlab.engine import LLM, SamplingParams
@@ -25,11 +24,6 @@ SLOW = ["sync-1", "sync-4", "sync-no-caching", "sync-blocks-of-64"]
 AHEAD_QUICK = ["async-small-pool", "async-idle"]
 AHEAD_SLOW = ["async-1", "async-4", "async-no-caching", "async-tight"]
 LINES = read_lines(GOLDEN / "sync-small-pool.jsonl.gz")
-
-
-def write(path, lines):
-    path.write_bytes(gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode()))
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -108,15 +102,6 @@ def test_ours_is_identical_with_vllm_s_whole_engine(name, loaded, capsys):
 
 
 # ---------------------------------------------------------------------------------------- differences are found
-
-
-def changed(value):
-    """Another value of the same kind."""
-    if isinstance(value, int):
-        return value + 1
-    if isinstance(value, list):
-        return value[:-1] if value else [1]
-    return dict(list(value.items())[:-1]) if value else {"r0": 1}
 
 
 TAMPERED = [(kind, field) for kind, fields in FIELDS.items() for field in fields if field != "kind"]
