@@ -145,7 +145,7 @@ class WebGPUExecutor:
         greedy = all(draw.temperature == 0 for draw in sampling.draws) and not sampling.logits
         ends = np.cumsum([part.end - part.start for part in batch]) - 1  # of each request: its last token
         if awaited and not last.greedy:
-            token_ids = self._outputs(last).token_ids
+            token_ids = self.collect(last).token_ids
             for row, draw in awaited.items():
                 numbers["token_ids"][ends[row]] = token_ids[draw]
         program, b, c = self.program, self.program.buffers, self.model_config
@@ -173,13 +173,10 @@ class WebGPUExecutor:
         return self._last
 
     def collect(self, handle: Submitted) -> SamplerOutput:
-        return self._outputs(handle)
-
-    def _outputs(self, submitted: Submitted) -> SamplerOutput:
         """What came back; the GPU is waited for once."""
-        if submitted.output is None:
-            submitted.output = self._look(submitted)
-        return submitted.output
+        if handle.output is None:
+            handle.output = self._look(handle)
+        return handle.output
 
     def _look(self, submitted: Submitted) -> SamplerOutput:
         rows, draws = submitted.rows, submitted.sampling.draws

@@ -71,6 +71,8 @@ def tokens(outputs) -> list[list[list[int]]]:
         {"max_num_seqs": 2, "enable_prefix_caching": False},
         {"num_gpu_blocks_override": 13, "max_num_batched_tokens": 5, "block_size": 4},
         {"block_size": 1, "num_gpu_blocks_override": 64},
+        {"async_scheduling": True},
+        {"async_scheduling": True, "num_gpu_blocks_override": 13, "max_num_batched_tokens": 5, "block_size": 4},
         {"era": "paper"},
         {"era": "paper", "num_gpu_blocks_override": 14, "block_size": 4},
         {"era": "paper", "preemption": "swap", "num_gpu_blocks_override": 14, "block_size": 4},
@@ -100,6 +102,7 @@ def test_answers_that_are_drawn_are_the_same_in_both_eras_and_in_a_pool_that_is_
     engines = [
         LLM(base, num_gpu_blocks_override=256, block_size=3),
         LLM(base, num_gpu_blocks_override=14, block_size=3),
+        LLM(base, num_gpu_blocks_override=256, block_size=3, async_scheduling=True),
         LLM(base, era="paper", **small),
         LLM(base, era="paper", preemption="swap", **small),
     ]
