@@ -69,10 +69,14 @@ def paged_attention(
 
 
 def for_all_layers(
-    kv_pool: LayerKV, block_tables: torch.Tensor, seq_lens: torch.Tensor, query_start_loc: torch.Tensor
+    kv_pool: LayerKV,
+    block_tables: torch.Tensor,
+    seq_lens: torch.Tensor,
+    query_start_loc: torch.Tensor,
+    sliding_window: int | None = None,
 ) -> Callable[[torch.Tensor, LayerKV], torch.Tensor]:
-    """`paged_attention` for one step of a model: `attend(query, layer)`, where tables and lengths are the same in every
-    layer.
+    """`paged_attention` for one step of a model: `attend(query, layer)`, where tables, lengths and the window are the
+    same in every layer.
 
     They are looked at once, at the first layer, instead of in each one; the results are the same. kv_pool: any layer of
     the pool. Errors as of `paged_attention`.
@@ -86,7 +90,7 @@ def for_all_layers(
             check_inputs(query, layer, *places)
             if can_look(query.device, chosen):
                 check_values(len(query), layer, *places)
-            run.append(chosen.plan(kv_pool, *places))
+            run.append(chosen.plan(kv_pool, *places, sliding_window))
         return run[0](query, layer, 1.0 / math.sqrt(query.shape[-1]))
 
     return attend

@@ -32,8 +32,8 @@ class AttentionBackend:
 
     devices      kinds of device ("cpu", "cuda", "mps") for which it may be chosen when none is asked for by name
     attend       `attend(query, layer, block_tables, seq_lens, query_start_loc, scale, sliding_window, soft_cap)`
-    plan         `plan(layer, block_tables, seq_lens, query_start_loc) -> run(query, layer, scale)`: the same, where
-                 tables and lengths are looked at once for all layers of a step
+    plan         `plan(layer, block_tables, seq_lens, query_start_loc, sliding_window) -> run(query, layer, scale)`: the
+                 same, where tables and lengths are looked at once for all layers of a step
     write        `write(layer, slot_mapping, lowest) -> put(layer, key, value)`: the same for writing; `lowest` is the
                  lowest slot where it is known, else 0
     copy_blocks  `copy_blocks(data, sources, destinations)`: whole blocks of `KVPool.data`, as if all were read first
@@ -79,4 +79,9 @@ def backend_for(backend: str | None, device: torch.device) -> AttentionBackend:
 
 def plan_nothing(attend: Callable[..., torch.Tensor]) -> Callable[..., Callable[..., torch.Tensor]]:
     """A `plan` for a back end that looks at everything anew in each layer."""
-    return lambda _, *places: lambda query, layer, scale: attend(query, layer, *places, scale)
+
+    def plan(_layer, block_tables, seq_lens, query_start_loc, sliding_window):
+        places = (block_tables, seq_lens, query_start_loc)
+        return lambda query, layer, scale: attend(query, layer, *places, scale, sliding_window)
+
+    return plan

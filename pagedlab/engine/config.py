@@ -26,6 +26,9 @@ class EngineConfig:
     async_scheduling: plan each step before the tokens of the one before are waited for, as vLLM does by default except
     on CPUs. Where the model runs on the CPU, as the plan does, it gains no time; memory changes as on a GPU. Not in the
     paper's era.
+    prefix_cache_retention_interval: where layers look back only so far, at which multiples of tokens their blocks can
+    be found again (0: only where a prompt ends, or a start that prompts share; None: everywhere). A multiple of
+    block_size.
     """
 
     block_size: int = 16
@@ -42,6 +45,7 @@ class EngineConfig:
     swap_space: float | None = None
     num_cpu_blocks_override: int | None = None
     async_scheduling: bool = False
+    prefix_cache_retention_interval: int | None = 0
 
     def __post_init__(self) -> None:
         for name in ("block_size", "device_memory", "max_num_seqs", "max_num_batched_tokens"):
@@ -50,6 +54,13 @@ class EngineConfig:
             self._check_count("max_model_len", 2)
         if self.num_gpu_blocks_override is not None:
             self._check_count("num_gpu_blocks_override", 2)
+        if self.prefix_cache_retention_interval is not None:
+            self._check_count("prefix_cache_retention_interval", 0)
+            if self.prefix_cache_retention_interval % self.block_size:
+                raise PagedlabError(
+                    f"prefix_cache_retention_interval is {self.prefix_cache_retention_interval}; it must be None or a "
+                    f"multiple of block_size={self.block_size}."
+                )
         if not is_whole(self.seed) or not -(1 << 63) <= int(self.seed) < 1 << 63:
             raise PagedlabError(f"seed is {self.seed!r}; it must be a whole number of at most 63 bits.")
         self.seed = int(self.seed)
@@ -95,8 +106,10 @@ class EngineConfig:
         setattr(self, name, value)  # numpy's numbers become plain ones, which a trace's file can hold
 
 
-def config_of(knobs: dict[str, Any]) -> EngineConfig:
-    """Raises PagedlabError for a name that is no knob."""
+def config_of(knobs: dict[str, Any], *, record: Any = False) -> EngineConfig:
+    """Raises PagedlabError for a name that is no knob, and for a ``record`` that is not a bool."""
+    if not isinstance(record, bool):
+        raise PagedlabError(f"record is {record!r}; it must be True (keep every event) or False.")
     allowed = [field.name for field in fields(EngineConfig)]
     unknown = [name for name in knobs if name not in allowed]
     if unknown:

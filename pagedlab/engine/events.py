@@ -13,6 +13,7 @@ from pagedlab.engine.config import EngineConfig
 from pagedlab.engine.request import Request
 from pagedlab.engine.scheduler import SchedulerOutput
 from pagedlab.executor.abstract import ScheduledRequest
+from pagedlab.model.config import LlamaConfig
 from pagedlab.trace import events as ev
 from pagedlab.trace.recorder import Recorder, source_of
 
@@ -91,22 +92,24 @@ class EngineEvents:
         if self.recorder is None:
             return
         for part in batch:
-            source = source_of(part.table.slot_mapping)
+            source = source_of(part.tables[0].slot_mapping)
             for position in range(part.start, part.end):
-                block_id, offset = part.table.locate(position)
                 is_known = position < len(part.token_ids)
                 token_id = part.token_ids[position] if is_known else sampled[part.request_id]
-                self.recorder.emit(
-                    ev.SlotWritten(
-                        request_id=part.request_id,
-                        token_id=token_id,
-                        text=self._piece(token_id),
-                        position=position,
-                        block_id=block_id,
-                        offset=offset,
-                        source=source,
+                for group, table in enumerate(part.tables):
+                    block_id, offset = table.locate(position)
+                    self.recorder.emit(
+                        ev.SlotWritten(
+                            request_id=part.request_id,
+                            token_id=token_id,
+                            text=self._piece(token_id),
+                            position=position,
+                            block_id=block_id,
+                            offset=offset,
+                            group=group,
+                            source=source,
+                        )
                     )
-                )
 
     def sampled(self, request: Request, token_id: int, by: Callable[..., Any]) -> None:
         if self.recorder is not None:
@@ -120,14 +123,17 @@ class EngineEvents:
             )
 
 
-def trace_header(described: dict[str, Any], config: EngineConfig, **sizes: int) -> dict[str, Any]:
+def trace_header(
+    described: dict[str, Any], config: EngineConfig, model: LlamaConfig, **sizes: int
+) -> dict[str, Any]:
     """Where and with which settings a run happens; see :class:`pagedlab.trace.Trace` for the keys. ``described``: what
     the executor says of itself. ``sizes``: what followed from the knobs (num_blocks, num_cpu_blocks, max_model_len)."""
+    windows = {"windows": [group.window for group in model.layer_groups]} if model.has_groups else {}
     return {
         "schema": ev.SCHEMA_VERSION,
         "pagedlab": pagedlab.__version__,
         **described,
-        "config": dataclasses.asdict(config) | sizes,
+        "config": dataclasses.asdict(config) | sizes | windows,
         "seed": config.seed,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "live": True,

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pagedlab.engine import refusals
@@ -33,8 +34,8 @@ from pagedlab.trace.recorder import Recorder, Trace
 class LLM:
     """A language model over a paged KV pool.
 
-    model: "smollm2" (None), "tiny-random", a local Hugging Face folder, a hub name, or another ``LLM``, to share its
-    weights.
+    model: "smollm2" (None), "tiny-random", "tiny-random-hybrid" (with sliding windows), a local Hugging Face folder, a
+    hub name, or another ``LLM``, to share its weights.
     device: None takes CUDA where there is one. dtype: None is float32 on a CPU; on a GPU bfloat16 where it has that,
     else float16. executor: a :class:`pagedlab.executor.Executor` that has its model already, instead of these three.
     record: keep every event in :attr:`trace`, for the labs.
@@ -63,9 +64,7 @@ class LLM:
         attention: Callable[..., Any] | None = None,
         **knobs: Any,
     ) -> None:
-        if not isinstance(record, bool):
-            raise PagedlabError(f"record is {record!r}; it must be True (keep every event) or False.")
-        self.config = k = config_of(knobs)
+        self.config = k = config_of(knobs, record=record)
         self.era = ERAS[k.era]
         given = {
             "block_pool": block_pool,
@@ -84,8 +83,8 @@ class LLM:
             if not hasattr(self.executor, "attention"):
                 raise PagedlabError(f"{type(self.executor).__name__} has no attention that could be replaced.")
             self.executor.attention = attention
-        self.tokenizer = self.executor.tokenizer
-        most = self.executor.model_config.max_model_len
+        self.tokenizer, self.model_config = self.executor.tokenizer, self.executor.model_config
+        most = self.model_config.max_model_len
         self.max_model_len = min(k.max_model_len or most, most)
         resolved = copy.copy(k)
         resolved.max_model_len = self.max_model_len
@@ -94,15 +93,14 @@ class LLM:
         self.num_cpu_blocks = self.pool_budget.num_cpu_blocks
         self._warn_of_a_small_pool(model)
         self.executor.initialize(resolved, self.pool_budget)
-        described = self.executor.describe()
-        self.device_name: str = described["device"]  # "CPU", or the GPU's name
+        self.device_name: str = (described := self.executor.describe())["device"]  # "CPU", or the GPU's name
         if k.async_scheduling and self.device_name == "CPU" and not isinstance(model, LLM):
             warnings.warn(refusals.NOTHING_TO_OVERLAP, RuntimeWarning, stacklevel=2)
 
         self.recorder: Recorder | None = None
         if record:
             sizes = {name: getattr(self, name) for name in ("num_blocks", "num_cpu_blocks", "max_model_len")}
-            self.recorder = Recorder(trace_header(described, k, **sizes))
+            self.recorder = Recorder(trace_header(described, k, self.model_config, **sizes))
         self.events = EngineEvents(self.recorder, self.tokenizer)
         limits = {name: getattr(resolved, name) for name in ("max_num_seqs", "max_num_batched_tokens", "max_model_len")}
         self.block_pool, self.kv_cache_manager, self.scheduler = self.era.make_parts(self, limits)
@@ -124,6 +122,7 @@ class LLM:
         if self.config.max_model_len is not None:
             self.pool_warning = refusals.pool_below_max_model_len(
                 self.max_model_len,
+                blocks_for=partial(self.era.blocks_for, self),
                 block_size=self.config.block_size,
                 usable_blocks=self.num_blocks - self.era.NUM_NULL_BLOCKS,
                 bytes_per_block=self.pool_budget.bytes_per_block,
@@ -341,10 +340,10 @@ class LLM:
         for request in output.preempted:
             del self.tables[request.request_id]
         for request in output.admitted:
-            self.tables[request.request_id] = self.parts["block_table"](self.config.block_size)
+            self.tables[request.request_id] = self.era.make_table(self)
         for request_id, block_ids in output.new_block_ids.items():
             self.tables[request_id].append(block_ids)
-            self.used_blocks.update(block_ids)
+            self.used_blocks.update(*(block_ids if self.model_config.has_groups else [block_ids]))
         self.era.move_blocks(self, output)
 
     def _outputs(self, sampled: dict[str, int]) -> list[RequestOutput]:
@@ -431,14 +430,14 @@ class LLM:
     # ----------------------------------------------------------------------------------------------- bad input
 
     def _encode(self, prompt: Prompt) -> list[int]:
-        return encode(prompt, self.tokenizer, self.executor.model_config.vocab_size)
+        return encode(prompt, self.tokenizer, self.model_config.vocab_size)
 
     def _check_fits(self, token_ids: list[int], params: SamplingParams, request_id: str | None = None) -> None:
         """Raises PagedlabError for a request that could never finish here; a named one is told to the trace as
         refused."""
         if not isinstance(params, (SamplingParams, BeamSearchParams)):
             raise PagedlabError(f"sampling_params is {params!r}; it must be SamplingParams(...).")
-        reason = refusals.unknown_stop_token(params, self.executor.model_config.vocab_size)
+        reason = refusals.unknown_stop_token(params, self.model_config.vocab_size)
         if reason:
             raise PagedlabError(reason)
         reason = refusals.prompt_too_long(len(token_ids), self.max_model_len)

@@ -49,12 +49,20 @@ class Paper:
 
     def make_parts(self, llm: LLM, limits: dict[str, int]) -> tuple[Any, Any, Any]:
         k, parts = llm.config, llm.parts
+        if llm.model_config.has_groups:
+            raise PagedlabError(refusals.NO_WINDOWS_THEN)
         manager = parts["kv_cache_manager"](
             k.block_size, llm.num_blocks, llm.num_cpu_blocks, block_allocator=parts["block_pool"]
         )
         if llm.recorder:
             manager = ObservedBlockSpaceManager(manager, llm.recorder)
         return manager.gpu_allocator, manager, parts["scheduler"](manager, preemption=k.preemption, **limits)
+
+    def make_table(self, llm: LLM) -> BlockTable:
+        return llm.parts["block_table"](llm.config.block_size)
+
+    def blocks_for(self, llm: LLM, num_tokens: int) -> int:
+        return -(-num_tokens // llm.config.block_size)
 
     def cpu_blocks_in_use(self, llm: LLM) -> list[int]:
         return [block.block_id for block in llm.kv_cache_manager.cpu_allocator.blocks if block.ref_cnt > 0]

@@ -3,6 +3,9 @@ be. Each function returns a sentence, or None where there is nothing to say."""
 
 from __future__ import annotations
 
+from bisect import bisect
+from collections.abc import Callable
+
 from pagedlab.engine.beam import BeamSearchParams
 from pagedlab.engine.request import SamplingParams
 from pagedlab.errors import is_whole
@@ -16,6 +19,18 @@ NOT_ONE_STEP_AHEAD = (
     "async_scheduling=True needs a scheduler that plans one step ahead, and a manager with cache_blocks(request, "
     "num_tokens): leave scheduler= and kv_cache_manager= out, or give subclasses of pagedlab's AsyncScheduler and "
     "KVCacheManager."
+)
+ONE_TABLE_ONLY = (
+    "This model has layers that look back only so far, and so several block tables a request. A kv_cache_manager of "
+    "your own keeps one: leave it out, or take a model whose layers all look at everything."
+)
+NO_WINDOWS_THEN = (
+    "This model has layers that look back only so far, which the paper's era did not know: make the engine with "
+    'era="v1".'
+)
+NO_EDITS_OF_GROUPS = (
+    "This model's layers have several block tables a request, and edits by hand are made for one: take a model whose "
+    "layers all look at everything."
 )
 NOTHING_TO_OVERLAP = (
     "async_scheduling=True on a CPU gains no time: the processor that would plan the next step is busy with this one. "
@@ -49,11 +64,8 @@ def longest(num_tokens: int, params: SamplingParams | BeamSearchParams, max_mode
     return min(num_tokens + params.max_tokens, max_model_len) - 1
 
 
-def no_room(
-    num_tokens: int, params: SamplingParams, *, max_model_len: int, block_size: int, num_blocks: int
-) -> str | None:
-    """V1. ``num_tokens``: of the prompt."""
-    needed = -(-longest(num_tokens, params, max_model_len) // block_size)
+def no_room(num_tokens: int, params: SamplingParams, *, needed: int, block_size: int, num_blocks: int) -> str | None:
+    """V1. ``num_tokens``: of the prompt. ``needed``: blocks, at most at once."""
     if needed <= num_blocks - 1:
         return None
     return (
@@ -100,18 +112,18 @@ def no_room_for_group(
 
 
 def pool_below_max_model_len(
-    max_model_len: int, *, block_size: int, usable_blocks: int, bytes_per_block: int
+    max_model_len: int, *, blocks_for: Callable[[int], int], block_size: int, usable_blocks: int, bytes_per_block: int
 ) -> str | None:
-    """Of a pool in which one request of ``max_model_len`` tokens has no room. ``usable_blocks``: without the null
-    block.
+    """Of a pool in which one request of ``max_model_len`` tokens has no room. ``blocks_for``: tokens -> the blocks they
+    take. ``usable_blocks``: without the null block.
 
     Source: vLLM ``v1/core/kv_cache_utils.py``, ``_check_enough_kv_cache_memory`` (the condition; it counts the last
     token too, which is never written) and ``_estimate_max_model_len_from_groups``.
     """
-    needed = -(-max_model_len // block_size)
+    needed = blocks_for(max_model_len)
     if needed <= usable_blocks:
         return None
-    fits = usable_blocks * block_size
+    fits = bisect(range(1, max_model_len), usable_blocks, key=blocks_for)
     return (
         f"The pool cannot hold a request of max_model_len={max_model_len} tokens: that takes {needed} blocks of "
         f"{block_size} ({needed * bytes_per_block / GIB:.2f} GiB of KV cache), and it has {usable_blocks} for requests "
@@ -125,6 +137,8 @@ def no_entry(
     tables: dict[str, BlockTable], request_id: str, logical_block: int, block_id: int, num_blocks: int
 ) -> str | None:
     """Of an entry in a running request's table that is to be pointed at a block."""
+    if hasattr(tables.get(request_id), "groups"):
+        return NO_EDITS_OF_GROUPS
     if request_id not in tables:
         return f"Request {request_id!r} is not running; running are: {', '.join(tables) or 'none'}."
     entries = len(tables[request_id])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pagedlab.engine.request import Request
+from pagedlab.kv.block import ids_of_groups
 
 
 @dataclass
@@ -14,7 +15,8 @@ class SchedulerOutput:
     """One step's decision. ``num_scheduled_tokens`` is in scheduling order.
 
     ``new_block_ids``: for requests that start or resume in this step their whole block table, for the others only the
-    blocks added. ``fallbacks``: why a victim was recomputed although swapping was asked for (the paper's era).
+    blocks added; a list for each group of layers where there are such. ``fallbacks``: why a victim was recomputed
+    although swapping was asked for (the paper's era).
     """
 
     num_scheduled_tokens: dict[str, int] = field(default_factory=dict)
@@ -94,7 +96,7 @@ class Scheduler:
                 if new_blocks is None:
                     break
                 output.num_scheduled_tokens[request.request_id] = num_new_tokens
-                output.new_block_ids[request.request_id] = [block.block_id for block in new_blocks]
+                output.new_block_ids[request.request_id] = ids_of_groups(new_blocks)
                 budget -= num_new_tokens
             index += 1
         return budget

@@ -7,6 +7,7 @@ the model runs, and whose tokens are drawn. It keeps nothing itself; what it nee
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from pagedlab.engine import refusals
@@ -21,9 +22,11 @@ from pagedlab.engine.step_under_way import StepUnderWay
 from pagedlab.errors import PagedlabError
 from pagedlab.executor import SamplerOutput, SamplingMetadata, ScheduledRequest
 from pagedlab.kv.block_pool import BlockPool
-from pagedlab.kv.block_table import BlockTable
+from pagedlab.kv.block_table import BlockTable, GroupedBlockTable
+from pagedlab.kv.groups import GroupedKVCacheManager, most_blocks
 from pagedlab.kv.manager import KVCacheManager
 from pagedlab.kv.observed import ObservedBlockPool, ObservedKVCacheManager
+from pagedlab.kv.observed_groups import ObservedGroupedKVCacheManager
 from pagedlab.trace import events as ev
 
 if TYPE_CHECKING:
@@ -50,14 +53,40 @@ class V1:
         block_pool = parts["block_pool"](llm.num_blocks, k.enable_prefix_caching)
         if llm.recorder:
             block_pool = ObservedBlockPool(block_pool, k.block_size, llm.recorder)
-        manager = parts["kv_cache_manager"](block_pool, k.block_size, llm.max_model_len, k.enable_prefix_caching)
+        make, observed = parts["kv_cache_manager"], ObservedKVCacheManager
+        if llm.model_config.has_groups:
+            if make is not KVCacheManager:
+                raise PagedlabError(refusals.ONE_TABLE_ONLY)
+            make, observed = partial(GroupedKVCacheManager, **self._of_groups(llm)), ObservedGroupedKVCacheManager
+        manager = make(block_pool, k.block_size, llm.max_model_len, k.enable_prefix_caching)
         if llm.recorder:
-            manager = ObservedKVCacheManager(manager, block_pool, llm.recorder)
+            manager = observed(manager, block_pool, llm.recorder)
         make, ahead = parts["scheduler"], k.async_scheduling
         scheduler = (AsyncScheduler if ahead and make is Scheduler else make)(manager, **limits)
         if ahead and not (isinstance(scheduler, AsyncScheduler) and hasattr(manager, "cache_blocks")):
             raise PagedlabError(refusals.NOT_ONE_STEP_AHEAD)
         return block_pool, manager, scheduler
+
+    def _of_groups(self, llm: LLM) -> dict[str, Any]:
+        """What a manager of several groups is made with besides."""
+        k = llm.config
+        return {
+            "windows": [group.window for group in llm.model_config.layer_groups],
+            "retention_interval": k.prefix_cache_retention_interval,
+            "max_in_flight_tokens": k.max_num_batched_tokens * (1 + k.async_scheduling),
+        }
+
+    def make_table(self, llm: LLM) -> BlockTable | GroupedBlockTable:
+        """An empty one, for a request that starts or resumes."""
+        make, size = llm.parts["block_table"], llm.config.block_size
+        if not llm.model_config.has_groups:
+            return make(size)
+        return GroupedBlockTable([make(size) for _ in llm.model_config.layer_groups])
+
+    def blocks_for(self, llm: LLM, num_tokens: int) -> int:
+        """How many blocks a request of so many tokens holds at most at once."""
+        groups = self._of_groups(llm)
+        return most_blocks(groups["windows"], num_tokens, llm.config.block_size, groups["max_in_flight_tokens"])
 
     def cpu_blocks_in_use(self, llm: LLM) -> list[int]:
         """Blocks of the CPU's memory in which something lies."""
@@ -78,7 +107,7 @@ class V1:
         return refusals.no_room(
             num_tokens,
             params,
-            max_model_len=llm.max_model_len,
+            needed=self.blocks_for(llm, refusals.longest(num_tokens, params, llm.max_model_len)),
             block_size=llm.config.block_size,
             num_blocks=llm.num_blocks,
         )

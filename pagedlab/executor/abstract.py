@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pagedlab.errors import PagedlabError
 from pagedlab.executor.pool_size import PoolBudget
+from pagedlab.kv.block_table import BlockTable, GroupedBlockTable, tables_of
 from pagedlab.model.config import LlamaConfig
 
 if TYPE_CHECKING:
     from pagedlab.engine.config import EngineConfig
-    from pagedlab.kv.block_table import BlockTable
 
 Drawn = TypeVar("Drawn")  # what an executor has of a token that it chose: the number, or where it lies
 
@@ -34,7 +34,12 @@ class ScheduledRequest:
     token_ids: list[int]
     start: int
     end: int
-    table: BlockTable
+    table: BlockTable | GroupedBlockTable
+
+    @property
+    def tables(self) -> tuple[BlockTable, ...]:
+        """Of each group of the model's layers."""
+        return tables_of(self.table)
 
     @property
     def is_awaited(self) -> bool:

@@ -73,8 +73,8 @@ def plan_pool(model: LlamaConfig, element: int, used: MemoryInUse, config: Engin
 
 
 def block_bytes(model: LlamaConfig, element: int, block_size: int) -> int:
-    """Of a block of ``block_size`` tokens: K and V, all layers."""
-    return 2 * model.num_layers * model.num_kv_heads * model.head_size * element * block_size
+    """Of a block of ``block_size`` tokens: K and V, in all layers of a group."""
+    return 2 * model.num_layers_of_a_block * model.num_kv_heads * model.head_size * element * block_size
 
 
 def plan_cpu_pool(config: EngineConfig, num_blocks: int, bytes_per_block: int) -> int:

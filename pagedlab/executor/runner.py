@@ -57,8 +57,11 @@ class ModelRunner:
         max_blocks = -(-max_model_len // kv_pool.block_size)
         self._token_ids = _Buffer((max_num_batched_tokens,), torch.int64, model.device, copies)
         self._positions = _Buffer((max_num_batched_tokens,), torch.int64, model.device, copies)
-        self._slot_mapping = _Buffer((max_num_batched_tokens,), torch.int64, model.device, copies)
-        self._block_tables = _Buffer((max_num_seqs, max_blocks), torch.int32, model.device, copies)
+        self._groups = model.config.layer_groups
+        self.places = {layer: (g, i) for g, group in enumerate(self._groups) for i, layer in enumerate(group.layers)}
+        numbers, tables = (max_num_batched_tokens,), (max_num_seqs, max_blocks)
+        self._slot_mappings = [_Buffer(numbers, torch.int64, model.device, copies) for _ in self._groups]
+        self._block_tables = [_Buffer(tables, torch.int32, model.device, copies) for _ in self._groups]
         self._seq_lens = _Buffer((max_num_seqs,), torch.int32, model.device, copies)
         self._query_start_loc = _Buffer((max_num_seqs + 1,), torch.int32, model.device, copies)
         self._awaited = _Buffer((2, max_num_seqs), torch.int64, model.device, copies)  # where to, which of the drawn
@@ -72,9 +75,10 @@ class ModelRunner:
                 inputs = self._send(batch, last or DrawnTokens())
             return self._compute(*inputs)
 
-    def _send(self, batch: list[ScheduledRequest], last: DrawnTokens) -> tuple[torch.Tensor, ...]:
-        """The batch's numbers, on their way to the device: token ids, positions and slots [tokens], block tables
-        [requests, blocks], lengths [requests], and where each request's tokens begin [requests + 1]."""
+    def _send(self, batch: list[ScheduledRequest], last: DrawnTokens) -> tuple[Any, ...]:
+        """The batch's numbers, on their way to the device: token ids and positions [tokens], for each group of layers
+        slots [tokens] and block tables [requests, blocks], lengths [requests], and where each request's tokens begin
+        [requests + 1]."""
         num_tokens = num_awaited = 0
         for row, part in enumerate(batch):
             span = slice(num_tokens, num_tokens + part.end - part.start)
@@ -83,19 +87,20 @@ class ModelRunner:
                 self._awaited.host[:, num_awaited] = span.stop - 1, part.drawn_in(last.places)
                 num_awaited += 1
             self._positions.host[span] = np.arange(part.start, part.end)
-            self._slot_mapping.host[span] = part.table.slot_mapping(part.start, part.end)
-            self._block_tables.host[row, : len(part.table)] = part.table.block_ids
+            for slots, tables, table in zip(self._slot_mappings, self._block_tables, part.tables, strict=True):
+                slots.host[span] = table.slot_mapping(part.start, part.end)
+                tables.host[row, : len(table)] = table.block_ids
             self._seq_lens.host[row] = part.end
             num_tokens = span.stop
             self._query_start_loc.host[row + 1] = num_tokens
-        last_one_writes(self._slot_mapping.host[:num_tokens])
-        rows = len(batch)
-        widest = max(len(part.table) for part in batch)
-        if self._copies:  # on a GPU nobody looks at values any more: looking would be waiting
-            layer, slots = self.kv_pool.layer(0), self._slot_mapping.host[:num_tokens]
-            check_slots(slots.min(), slots.max(), layer)
-            tables, lengths = self._block_tables.staging[:rows, :widest], self._seq_lens.staging[:rows]
-            check_values(num_tokens, layer, tables, lengths, self._query_start_loc.staging[: rows + 1])
+        rows, widest = len(batch), max(len(part.tables[0]) for part in batch)
+        for slots, tables in zip(self._slot_mappings, self._block_tables, strict=True):
+            last_one_writes(slots.host[:num_tokens])
+            if self._copies:  # on a GPU nobody looks at values any more: looking would be waiting
+                layer, lengths = self.kv_pool.layer(0), self._seq_lens.staging[:rows]
+                check_slots(slots.host[:num_tokens].min(), slots.host[:num_tokens].max(), layer)
+                starts = self._query_start_loc.staging[: rows + 1]
+                check_values(num_tokens, layer, tables.staging[:rows, :widest], lengths, starts)
         token_ids = self._token_ids.send(num_tokens)
         if num_awaited:  # they go from the device to the device
             to, place = self._awaited.send(2)[:, :num_awaited]
@@ -103,8 +108,8 @@ class ModelRunner:
         return (
             token_ids,
             self._positions.send(num_tokens),
-            self._slot_mapping.send(num_tokens),
-            self._block_tables.send(rows)[:, :widest],
+            [slots.send(num_tokens) for slots in self._slot_mappings],
+            [tables.send(rows)[:, :widest] for tables in self._block_tables],
             self._seq_lens.send(rows),
             self._query_start_loc.send(rows + 1),
         )
@@ -113,28 +118,38 @@ class ModelRunner:
         self,
         token_ids: torch.Tensor,
         positions: torch.Tensor,
-        slot_mapping: torch.Tensor,
-        block_tables: torch.Tensor,
+        slot_mappings: list[torch.Tensor],
+        block_tables: list[torch.Tensor],
         seq_lens: torch.Tensor,
         query_start_loc: torch.Tensor,
     ) -> torch.Tensor:
         """What the device does: on a GPU this only starts it, and is over long before it is done."""
-        places = (block_tables, seq_lens, query_start_loc)
-        write = write_in_all_layers(self.kv_pool.layer(0), slot_mapping)
-        read = self._plan_reading(self.kv_pool.layer(0), *places)
+        any_layer = self.kv_pool.layer(0)
+        write = [write_in_all_layers(any_layer, slots) for slots in slot_mappings]
+        read = [
+            self._plan_reading(any_layer, tables, seq_lens, query_start_loc, group.window)
+            for group, tables in zip(self._groups, block_tables, strict=True)
+        ]
 
         def attend(layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-            kv = self.kv_pool.layer(layer)
-            write(kv, key, value)  # all of the step's K and V first: they may be read in the same step
-            return read(query, kv)
+            group, place = self.places[layer]
+            kv = self.kv_pool.layer(place)
+            write[group](kv, key, value)  # all of the step's K and V first: they may be read in the same step
+            return read[group](query, kv)
 
         hidden = self.model(token_ids, positions, attend)
         return self.model.logits(hidden[query_start_loc[1:].long() - 1])
 
 
 def _in_each_layer(attention: Callable[..., torch.Tensor]) -> Callable[..., Attend]:
-    """Plans nothing: ``attention`` is asked anew in every layer."""
-    return lambda _, *places: lambda query, layer: attention(query, layer, *places)
+    """Plans nothing: ``attention`` is asked anew in every layer; of a window only where there is one."""
+
+    def plan(_: LayerKV, *places: Any) -> Attend:
+        *tables, window = places
+        only = {} if window is None else {"sliding_window": window}
+        return lambda query, layer: attention(query, layer, *tables, **only)
+
+    return plan
 
 
 def last_one_writes(slots: np.ndarray) -> None:

@@ -98,7 +98,7 @@ class TorchExecutor:
         if self.runner is not None:
             raise PagedlabError("This executor serves an engine already; give the second one executor.share().")
         c, model = self.model_config, self.model
-        sizes = (c.num_layers, budget.num_blocks, config.block_size, c.num_kv_heads, c.head_size)
+        sizes = (c.num_layers_of_a_block, budget.num_blocks, config.block_size, c.num_kv_heads, c.head_size)
         try:
             self.kv_pool = KVPool(*sizes, model.dtype, model.device)
         except MemoryError:  # of the CPU; torch.OutOfMemoryError says for itself what a GPU has
@@ -126,10 +126,13 @@ class TorchExecutor:
         self.swap_space.swap_in(pairs)
 
     def read_block(self, layer: int, block: int) -> tuple[np.ndarray, np.ndarray]:
-        for name, index, most in (("layer", layer, self.kv_pool.num_layers), ("block", block, self.kv_pool.num_blocks)):
+        for name, index, most in (
+            ("layer", layer, self.model_config.num_layers),
+            ("block", block, self.kv_pool.num_blocks),
+        ):
             if not 0 <= whole(index, name) < most:
                 raise PagedlabError(f"There is no {name} {index}; allowed are 0 to {most - 1}.")
-        kv = self.kv_pool.layer(layer)
+        kv = self.kv_pool.layer(self.runner.places[layer][1])
         key, value = (x[block].float().cpu().numpy().copy() for x in (kv.key, kv.value))
         return key, value
 
@@ -158,20 +161,23 @@ class TorchExecutor:
         return SamplerOutput(token_ids.tolist(), logits if len(logits) else [])
 
     @torch.inference_mode()
-    def last_query(self, token_id: int, context: int, block_ids: list[int], layer: int) -> torch.Tensor:
+    def last_query(self, token_id: int, context: int, tables: list[list[int]], layer: int) -> torch.Tensor:
         """query [query heads, head size] of ``layer`` for the token at the end of a context of so many tokens.
+        ``tables``: block ids, for each group of layers.
 
         It goes through the model once more and reads the K and V that are in the pool, its own among them; nothing is
         written, so a run is not disturbed.
         """
         numbers = {"dtype": torch.int32, "device": self.model.device}
-        tables, lengths = torch.tensor([block_ids], **numbers), torch.tensor([context], **numbers)
-        starts = torch.tensor([0, 1], **numbers)
+        lengths, starts = torch.tensor([context], **numbers), torch.tensor([0, 1], **numbers)
         queries: dict[int, torch.Tensor] = {}
 
         def attend(i: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
             queries[i] = query[0].clone()
-            return paged_attention(query, self.kv_pool.layer(i), tables, lengths, starts, backend="torch")
+            group, place = self.runner.places[i]
+            places = (torch.tensor([tables[group]], **numbers), lengths, starts)
+            window = self.model_config.layer_groups[group].window
+            return paged_attention(query, self.kv_pool.layer(place), *places, sliding_window=window, backend="torch")
 
         token, position = (torch.tensor([n], device=self.model.device) for n in (token_id, context - 1))
         self.model(token, position, attend)

@@ -63,6 +63,11 @@ class WebGPUExecutor:
             raise PagedlabError(f"dtype is {dtype!r}; {self.gpu.name} has {known}.")
         weights, self.tokenizer = load_model(model, device="cpu", dtype=torch.float32, seed=seed)
         self.model_config = weights.config
+        if weights.config.has_groups:
+            raise PagedlabError(
+                f"{weights.config.name} has layers with a sliding window, which the kernels in WGSL do not have: "
+                'take device="cpu" or "cuda".'
+            )
         self.model = WebGPUModel(self.gpu, weights, getattr(torch, name))
         self.close()
 
@@ -191,7 +196,7 @@ class WebGPUExecutor:
         token_ids = sample(torch.from_numpy(logits[chosen]), draws).tolist()
         return SamplerOutput(token_ids, logits[[rows.index(row) for row in submitted.sampling.logits]])
 
-    def last_query(self, token_id: int, context: int, block_ids: list[int], layer: int) -> torch.Tensor:
+    def last_query(self, token_id: int, context: int, tables: list[list[int]], layer: int) -> torch.Tensor:
         """query [query heads, head size] of ``layer`` for the token at the end of a context of so many tokens; computed
         in float32, and given in the dtype of K and V, which lessons compare it with.
 
@@ -199,7 +204,7 @@ class WebGPUExecutor:
         written there, so a run is not disturbed.
         """
         table = np.zeros((1, self._table_width), np.uint32)
-        table[0, : len(block_ids)] = block_ids
+        table[0, : len(tables[0])] = tables[0]
         one = {"token_ids": token_id, "positions": context - 1, "slots": 0, "requests": 0}
         numbers = {name: np.array([number], np.uint32) for name, number in one.items()} | {"tables": table}
         self._write(numbers, 0, 1, 0)

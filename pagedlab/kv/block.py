@@ -5,7 +5,8 @@ built from these two, ``manager.py`` from the pool."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 
 class KVCacheBlock:
@@ -152,6 +153,11 @@ class FreeKVCacheBlockQueue:
 def block_ids(blocks: Iterable[KVCacheBlock]) -> list[int]:
     """The blocks' numbers, in their order."""
     return [block.block_id for block in blocks]
+
+
+def ids_of_groups(blocks: Sequence[KVCacheBlock] | tuple[Sequence[KVCacheBlock], ...]) -> Any:
+    """What ``allocate_slots`` gave, in numbers: those of the blocks, or for each group of layers those of its own."""
+    return tuple(map(block_ids, blocks)) if isinstance(blocks, tuple) else block_ids(blocks)
 
 
 def ref_cnts(blocks: Iterable[KVCacheBlock]) -> tuple[int, ...]:

@@ -44,3 +44,20 @@ class BlockTable:
 
     def __len__(self) -> int:
         return len(self.block_ids)
+
+
+class GroupedBlockTable:
+    """One request's block tables, one for each group of layers (see ``groups.py``)."""
+
+    def __init__(self, groups: Sequence[BlockTable]) -> None:
+        self.groups = tuple(groups)
+
+    def append(self, block_ids: Sequence[Sequence[int]]) -> None:
+        """Add the physical blocks of the next logical blocks: a list for each group."""
+        for table, ids in zip(self.groups, block_ids, strict=True):
+            table.append(ids)
+
+
+def tables_of(table: BlockTable | GroupedBlockTable) -> tuple[BlockTable, ...]:
+    """The table of each group of layers. Most models have one group, and most tables are that one's."""
+    return getattr(table, "groups", (table,))

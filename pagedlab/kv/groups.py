@@ -25,6 +25,21 @@ from pagedlab.kv.manager import RequestLike
 GROUP_BYTES = 4  # of its number, behind the hash of a prefix
 
 
+def most_blocks(
+    windows: Sequence[int | None], num_tokens: int, block_size: int, max_in_flight_tokens: int
+) -> int:
+    """How many blocks a request of ``num_tokens`` tokens holds at most at once, in all groups together, where no more
+    than ``max_in_flight_tokens`` of it are scheduled and not taken in yet."""
+    in_all = -(-num_tokens // block_size)
+    of_windows = [_most_in_window(w, block_size, max_in_flight_tokens, num_tokens) for w in windows if w is not None]
+    return in_all * (len(windows) - len(of_windows)) + sum(min(in_all, most) for most in of_windows)
+
+
+def _most_in_window(window: int, block_size: int, max_in_flight_tokens: int, num_tokens: int) -> int:
+    tokens = min(window - 1 + max_in_flight_tokens, num_tokens)
+    return -(-tokens // block_size) + 1  # a window may begin in the middle of a block
+
+
 class FullAttentionGroup:
     """The tables of a group whose layers look back at everything.
 
@@ -91,8 +106,8 @@ class FullAttentionGroup:
 
     def adopt(self, request_id: str, hits: Sequence[KVCacheBlock]) -> None:
         """Start the request's table with what was found in memory."""
-        self.block_pool.touch([block for block in hits if not block.is_null])
         self.req_to_blocks[request_id] = list(hits)
+        self.block_pool.touch([block for block in hits if not block.is_null])
         self.num_cached_block[request_id] = len(hits)
 
     def take_new_blocks(self, request_id: str, num_tokens: int) -> list[KVCacheBlock]:
@@ -119,6 +134,14 @@ class FullAttentionGroup:
                 self.block_pool.cache_full_blocks(blocks, keys, logical, logical + 1)
         self.num_cached_block[request_id] = num_full_blocks
 
+    def forget_unwritten(self, request_id: str, num_written: int) -> list[KVCacheBlock]:
+        """Take the names of the blocks behind the first ``num_written`` ones. Returns these blocks."""
+        blocks = [block for block in self.req_to_blocks.get(request_id, [])[num_written:] if not block.is_null]
+        self.block_pool.evict_blocks(blocks)
+        if request_id in self.num_cached_block:
+            self.num_cached_block[request_id] = min(self.num_cached_block[request_id], num_written)
+        return blocks
+
     def free(self, request_id: str) -> None:
         blocks = self.req_to_blocks.pop(request_id)
         del self.num_cached_block[request_id]
@@ -139,8 +162,7 @@ class SlidingWindowGroup(FullAttentionGroup):
     def max_blocks_of_a_request(self, max_in_flight_tokens: int | None, max_model_len: int) -> int | None:
         if max_in_flight_tokens is None:
             return None
-        tokens = min(self.window - 1 + max_in_flight_tokens, max_model_len)
-        return -(-tokens // self.block_size) + 1  # a window may begin in the middle of a block
+        return _most_in_window(self.window, self.block_size, max_in_flight_tokens, max_model_len)
 
     def find_longest_hit(self, found: Sequence[list[KVCacheBlock] | None]) -> tuple[int, int]:
         """From the right: the first run of blocks that covers a window; failing that, what there is at the start."""
@@ -365,6 +387,27 @@ class GroupedKVCacheManager:
         del self.shared_prefix_boundaries[request.request_id]
         for group in self.groups:
             group.free(request.request_id)
+
+    def forget_unwritten(self, requests: Sequence[GroupedRequest]) -> None:
+        """The step in which ``requests`` were to be computed came to nothing: blocks behind their computed tokens were
+        named in advance and are empty, so nobody may find them.
+
+        Whoever had hit one of those holds blocks of which nobody knows what is in them, and before them perhaps null
+        blocks. It gives everything back and keeps running, with nothing computed.
+        """
+        unwritten: set[KVCacheBlock] = set()
+        for request in requests:
+            written = request.num_computed_tokens // self.block_size
+            for group in self.groups:
+                unwritten.update(group.forget_unwritten(request.request_id, written))
+        for request in requests:
+            name, written = request.request_id, request.num_computed_tokens // self.block_size
+            held = [group.req_to_blocks.get(name, [])[:written] for group in self.groups]
+            if any(unwritten.intersection(blocks) for blocks in held):
+                for group in self.groups:
+                    group.free(name)
+                    group.adopt(name, [])
+                request.num_computed_tokens = 0
 
     def get_block_ids(self, request_id: str) -> tuple[list[int], ...]:
         """The request's block table in each group; 0 is the null block."""

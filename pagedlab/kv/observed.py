@@ -74,7 +74,8 @@ class ObservedBlockPool:
         self._order = ImpliedOrder(FreeBlockQueueView(pool), len(pool.blocks), "v1", recorder)
         self._order.settle(source_of(type(pool)))  # it may begin in an order of its own
         self._hashes: dict[int, bytes] = {}  # which blocks had a hash, as far as the trace has said
-        self.request_id = ""  # on whose behalf the manager works at the moment
+        self.request_id = ""  # on whose behalf the manager works at the moment,
+        self.group = 0  # and for which group of layers
         self.token_ids: Sequence[int] = ()
 
     def __getattr__(self, name: str) -> Any:
@@ -88,16 +89,22 @@ class ObservedBlockPool:
         self._order.take(numbers, source)
         self._say_forgotten(blocks, source)
         self._recorder.emit(
-            ev.BlocksAllocated(request_id=self.request_id, block_ids=numbers, ref_cnt=ref_cnts(blocks), source=source)
+            ev.BlocksAllocated(
+                request_id=self.request_id,
+                block_ids=numbers,
+                ref_cnt=ref_cnts(blocks),
+                group=self.group,
+                source=source,
+            )
         )
         self._order.settle(source)
         return blocks
 
-    def touch(self, blocks: Sequence[KVCacheBlock]) -> None:
+    def touch(self, blocks: Sequence[KVCacheBlock], logical_blocks: Sequence[int] | None = None) -> None:
         revived = [block.ref_cnt == 0 for block in blocks]
         self._pool.touch(blocks)
         source = source_of(self._pool.touch)
-        for block, was_free in zip(blocks, revived, strict=True):
+        for block, was_free, logical in zip(blocks, revived, logical_blocks or [None] * len(blocks), strict=True):
             if was_free:
                 self._order.leave(block.block_id)
             self._recorder.emit(
@@ -106,12 +113,18 @@ class ObservedBlockPool:
                     block_id=block.block_id,
                     revived=was_free,
                     ref_cnt=block.ref_cnt,
+                    group=self.group,
+                    logical_block=logical,
                     source=source,
                 )
             )
         self._order.settle(source)
 
-    def free_blocks(self, ordered_blocks: Sequence[KVCacheBlock]) -> None:
+    def free_blocks(
+        self,
+        ordered_blocks: Sequence[KVCacheBlock],
+        event: type[ev.BlocksFreed | ev.BlocksOutOfWindow] = ev.BlocksFreed,
+    ) -> None:
         self._pool.free_blocks(ordered_blocks)
         source = source_of(self._pool.free_blocks)
         numbers, counts = tuple(block_ids(ordered_blocks)), ref_cnts(ordered_blocks)
@@ -122,12 +135,13 @@ class ObservedBlockPool:
         # vLLM's rule is where they are looked for first; the pool may be a learner's, and have another.
         to_head, to_tail = self._order.give_back(tuple(nameless), named)
         self._recorder.emit(
-            ev.BlocksFreed(
+            event(
                 request_id=self.request_id,
                 block_ids=numbers,
                 to_head=tuple(to_head),
                 to_tail=tuple(to_tail),
                 ref_cnt=counts,
+                group=self.group,
                 source=source,
             )
         )
@@ -147,6 +161,7 @@ class ObservedBlockPool:
                     block_hash=block_hashes[i].hex(),
                     parent_hash=block_hashes[i - 1].hex() if i else None,
                     token_ids=tuple(self.token_ids[i * size : (i + 1) * size]),
+                    group=self.group,
                     source=source_of(self._pool.cache_full_blocks),
                 )
             )

@@ -20,7 +20,10 @@ from pagedlab.model.tokenizer import Tokenizer
 
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 INDEX = "model.safetensors.index.json"
-ARCHITECTURES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM")
+# Architecture -> its sliding window where config.json has no such line (`null` is none).
+ARCHITECTURES = {"LlamaForCausalLM": None, "MistralForCausalLM": 4096, "MinistralForCausalLM": 4096}
+ARCHITECTURES |= {"Qwen2ForCausalLM": 4096}
+LAYER_TYPES = ("full_attention", "sliding_attention")
 # How positions may be scaled, and by which numbers.
 ROPE_TYPES = {
     "default": (),
@@ -68,8 +71,13 @@ class HFFolder:
         and for a value that is missing or makes no sense."""
         get = Settings(self._config, f"config.json in {self.folder}")
         architecture = (get.names("architectures") or ["(none named)"])[0]
+        allowed = "only " + ", ".join(ARCHITECTURES)
+        if get.value("kv_lora_rank") is not None:
+            raise self._refuse("keeps K and V in a compressed form (MLA)", allowed)
+        if architecture == "GptOssForCausalLM":
+            raise self._refuse(f"is a {architecture}, which has attention sinks", allowed)
         if architecture not in ARCHITECTURES:
-            raise self._refuse(f"is a {architecture}", "only " + ", ".join(ARCHITECTURES))
+            raise self._refuse(f"is a {architecture}", allowed)
         if self._config.get("quantization_config"):
             raise self._refuse("is quantized", "only fp32, fp16 and bf16 weights")
         if get.value("hidden_act", "silu") != "silu":
@@ -99,10 +107,11 @@ class HFFolder:
             head_size=head_size,
             rope_theta=rope.pop("rope_theta"),
             rms_norm_eps=get.number("rms_norm_eps", 1e-6),
-            max_model_len=self._max_model_len(get, architecture),
+            max_model_len=get.size("max_position_embeddings"),
             tie_word_embeddings=get.flag("tie_word_embeddings"),
             qkv_bias=architecture == "Qwen2ForCausalLM",
             rope_scaling=None if rope["rope_type"] == "default" else rope,
+            windows=self._windows(get, architecture),
         )
 
     def _rope(self, get: Settings) -> dict:
@@ -123,15 +132,28 @@ class HFFolder:
         theta = of_rope.number("rope_theta", get.number("rope_theta", 10000.0))
         return rope | {"rope_type": kind, "rope_theta": theta}
 
-    def _max_model_len(self, get: Settings, architecture: str) -> int:
-        """Tokens of context. Up to the length of a sliding window, attention in the window is attention to all:
-        a model with one runs exactly, over that many tokens.
-        """
-        window = get.size("sliding_window", 0, least=0)
-        if architecture == "Qwen2ForCausalLM" and not get.flag("use_sliding_window"):
-            window = 0
-        limit = get.size("max_position_embeddings")
-        return min(limit, window) if window else limit
+    def _windows(self, get: Settings, architecture: str) -> tuple[int | None, ...]:
+        """How far each layer looks back. `layer_types` names the layers that have the window; without it all have it,
+        of a Qwen2 those from `max_window_layers` on."""
+        num_layers = get.size("num_hidden_layers", most=MOST_LAYERS)
+        types = get.names("layer_types") or None
+        named = "sliding_window" in self._config
+        window = get.size("sliding_window") if get.value("sliding_window") is not None else None
+        window = window if named else ARCHITECTURES[architecture]
+        first = 0
+        if architecture == "Qwen2ForCausalLM":
+            window = window if get.flag("use_sliding_window") else None
+            first = get.size("max_window_layers", 28, least=0)
+        if types is None:
+            types = [LAYER_TYPES[window is not None and layer >= first] for layer in range(num_layers)]
+        if unknown := next((kind for kind in types if kind not in LAYER_TYPES), None):
+            raise self._refuse(f"has a layer of the type {unknown!r}", "only " + " and ".join(LAYER_TYPES))
+        if len(types) != num_layers:
+            raise self._refuse(f"has {num_layers} layers and {len(types)} layer_types", "only models with one for each")
+        if window is None and LAYER_TYPES[True] in types:
+            raise self._refuse("has layers with a sliding window, and no sliding_window", "only models that give it")
+        windows = tuple(window if kind == LAYER_TYPES[True] else None for kind in types)
+        return windows if any(windows) else ()
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer, with the end-of-sequence ids and the chat template that the folder names."""

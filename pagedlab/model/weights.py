@@ -27,6 +27,7 @@ def load_model(
     """The model of that name on that device in that dtype, and its tokenizer.
 
     name: "smollm2" (SmolLM2-135M-Instruct; downloaded once), "tiny-random" (no file; its weights follow from `seed`),
+    "tiny-random-hybrid" (the like, where every second layer looks back at 16 tokens only),
     "smollm2-random" (the like in SmolLM2's sizes, for measurements), a folder in Hugging Face's layout with a model of
     Llama's family, or a name on the Hugging Face hub.
     dtype: float32, float16 or bfloat16. PagedlabError says what is wrong with a name, a file or a folder.
@@ -129,6 +130,10 @@ def fill(model: LlamaModel, tensors: Iterable[tuple[str, torch.Tensor]]) -> None
         if name.endswith(".rotary_emb.inv_freq") or (name == "lm_head.weight" and model.config.tie_word_embeddings):
             continue  # both follow from what we have
         slot = slots.pop(name, None)
+        if name.endswith(".sinks"):
+            raise PagedlabError(
+                f"{model.config.name} has attention sinks, which llama.py does not have: take a model without them"
+            )
         if slot is None:
             raise PagedlabError(f"the weight {name!r} has no place in {model.config.name}: this is no plain Llama")
         if slot.shape != values.shape:
@@ -159,6 +164,21 @@ RANDOM = {
         rms_norm_eps=1e-5,
         max_model_len=512,
         tie_word_embeddings=False,  # tied random weights of this size would only repeat the last token
+    ),
+    "tiny-random-hybrid": dict(
+        name="tiny-random-hybrid",
+        vocab_size=259,
+        hidden_size=64,
+        intermediate_size=128,
+        num_layers=4,
+        num_query_heads=4,
+        num_kv_heads=2,
+        head_size=16,
+        rope_theta=10000.0,
+        rms_norm_eps=1e-5,
+        max_model_len=512,
+        tie_word_embeddings=False,
+        windows=(None, 16) * 2,
     ),
     "smollm2-random": dict(
         name="SmolLM2-135M's sizes, random weights",

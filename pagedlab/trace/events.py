@@ -6,6 +6,9 @@ values only (ints, strings, tuples), so a trace can be written to a file, read o
 ``source`` names the function that did it, as ``module:qualified.name`` (never a path). Where the function was a
 learner's own part, it names the learner's function.
 
+``group``: of which group of the model's layers the table is that an event is about. 0 where there is one group, and in
+traces from before there were more.
+
 ``ref_cnt`` is what the pool itself counts for these blocks once the thing is done: in an honest run as many owners as
 the events tell of, in a faulty one perhaps not. Empty, or None, where it was not recorded (a trace from before it was).
 """
@@ -19,8 +22,8 @@ import typing
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-SCHEMA_VERSION = 3  # 2 has FreeQueueReordered, 3 PoolFound and RequestFound; older traces are read as they are
-READABLE = (1, 2, 3)
+SCHEMA_VERSION = 4  # 2 has FreeQueueReordered, 3 PoolFound and RequestFound, 4 groups; older ones are read as they are
+READABLE = (1, 2, 3, 4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,11 +177,13 @@ class TokenSampled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixLookedUp(Event):
-    """The prefix cache was asked for the start of a request; ``block_ids`` hold ``num_tokens`` of its tokens."""
+    """The prefix cache was asked for the start of a request; ``block_ids`` hold ``num_tokens`` of its tokens. (In a
+    group with a window the null block stands for those that it does not need.)"""
 
     request_id: str
     block_ids: tuple[int, ...]
     num_tokens: int
+    group: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,19 +203,23 @@ class BlocksAllocated(Event):
     request_id: str
     block_ids: tuple[int, ...]
     ref_cnt: tuple[int, ...] = ()
+    group: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockTouched(Event):
     """A cached block gained one more owner and was appended to the request's table.
 
-    ``revived``: nobody owned it, so it was taken out of the middle of the free queue.
+    ``revived``: nobody owned it, so it was taken out of the middle of the free queue. ``logical_block``: its place in
+    the table, where null blocks stand before it that no event tells of; else None.
     """
 
     request_id: str
     block_id: int
     revived: bool
     ref_cnt: int | None = None
+    group: int = 0
+    logical_block: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +230,7 @@ class BlockCached(Event):
     block_hash: str
     parent_hash: str | None
     token_ids: tuple[int, ...]
+    group: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +255,20 @@ class BlocksFreed(Event):
     to_tail: tuple[int, ...]
     pool: str = "gpu"
     ref_cnt: tuple[int, ...] = ()
+    group: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlocksOutOfWindow(Event):
+    """The request's window has moved past these blocks, in a group of layers that look back only so far: it gave them
+    up while it runs, and the null block stands in their places. Else as in :class:`BlocksFreed`."""
+
+    request_id: str
+    block_ids: tuple[int, ...]
+    to_head: tuple[int, ...]
+    to_tail: tuple[int, ...]
+    ref_cnt: tuple[int, ...] = ()
+    group: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -393,6 +417,7 @@ class SlotWritten(Event):
     position: int
     block_id: int
     offset: int
+    group: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

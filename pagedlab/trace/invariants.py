@@ -7,7 +7,7 @@ broken rule. In an honest run no rule is ever broken; an edit by hand breaks som
 owners                  a block's ``ref_cnt``, the pool's own count, is the number of table entries that point at it
 free                    what is free is in no table
 lost                    what is in no table is free
-null block              the null block is in no table
+null block              the null block is in no table, but where a window has passed
 once                    a table has each block once
 own tokens              at each position a request reads the token that it has there
 idle                    a request that waits, or is over, holds no blocks
@@ -15,7 +15,8 @@ found                   what a lookup finds has a name, and holds the tokens of 
 place                   a token is written where its request's table says
 written once            no slot is written that holds a token already
 names                   after a step, a block with a name is full, and holds the tokens that it is named after
-reachable               a name is not forgotten before those behind it (a prefix is looked up from the left)
+reachable               a name is not forgotten before those behind it: a prefix is looked up from the left (where
+                        layers look back only so far, it is from the right, and the rule does not hold)
 history                 an event can follow on those before it
 ======================  ================================================================================================
 
@@ -94,6 +95,7 @@ MOVES = (
     ev.BlocksAllocated,
     ev.BlockTouched,
     ev.BlocksFreed,
+    ev.BlocksOutOfWindow,
     ev.RequestForked,
     ev.BlockCopied,
     ev.BlocksSwappedOut,
@@ -107,13 +109,17 @@ def bookkeeping(state: MemoryState) -> list[Broken]:
     if state.era == "contiguous":
         return []
     found = []
-    held = Counter(block_id for table in state.tables.values() for block_id in table)
+    everybodys = [
+        (group, name, table) for group, tables in enumerate(state.group_tables) for name, table in tables.items()
+    ]
+    held = Counter(block_id for _, _, table in everybodys for block_id in table)
     free = set(state.free)
     for block in range(state.num_blocks):
         owners, count = state.owners(block) if held[block] else [], state.ref_cnt[block]
         if block == 0 and state.has_null_block:
-            if owners:
-                found.append(Broken("null block", f"#0 is the null block, and {_and(owners)} reads it.", 0))
+            readers = [name for group, name, table in everybodys if _reads_null(state, group, name, table)]
+            if readers:
+                found.append(Broken("null block", f"#0 is the null block, and {_and(readers)} reads it.", 0))
             continue
         if count != held[block]:
             sentence = f"#{block} has ref_cnt {count}, but {held[block]} table entries point at it."
@@ -123,19 +129,38 @@ def bookkeeping(state: MemoryState) -> list[Broken]:
             found.append(Broken("free", sentence, block, owners[0]))
         if block not in free and not owners and not count:
             found.append(Broken("lost", f"#{block} is neither free nor in a table: it is lost.", block))
-    for request_id, table in state.tables.items():
+    for _, request_id, table in everybodys:
         for block, times in Counter(table).items():
-            if times > 1:
+            if times > 1 and (block or not state.has_null_block):
                 found.append(Broken("once", f"{request_id}'s table has #{block} {times} times.", block, request_id))
     return found
 
 
+def _reads_null(state: MemoryState, group: int, request_id: str, table: list[int]) -> bool:
+    """Does the null block stand where the request still looks? A window passes a block when a token is computed that
+    does not look at it, nor does any behind it."""
+    window, request = state.windows[group], state.requests[request_id]
+    if window is None or 0 not in table:
+        return 0 in table
+    if request.status == "running":
+        passed = max(0, request.num_computed_tokens - window + 1) // state.block_size
+    else:  # a newcomer: its table is being filled with hits, and nothing of it counts as computed yet
+        passed = next((logical for logical, block in enumerate(table) if block), 0)
+    return 0 in table[passed:]
+
+
 def misreads(state: MemoryState) -> list[Broken]:
     """Blocks in which a request finds something else than the tokens it has."""
+    return [broken for group in range(len(state.windows)) for broken in _misreads_of_group(state, group)]
+
+
+def _misreads_of_group(state: MemoryState, group: int) -> list[Broken]:
     found, size = [], state.block_size
-    for request_id, table in state.tables.items():
+    for request_id, table in state.group_tables[group].items():
         request = state.requests[request_id]
         for logical, block in enumerate(table):
+            if block == 0 and state.windows[group] is not None:
+                continue  # nothing is read there
             wrong, writers = 0, set()
             for offset in range(state.filled(request_id, logical)):
                 position, slot = logical * size + offset, state.slots[block][offset]
@@ -155,7 +180,8 @@ def misreads(state: MemoryState) -> list[Broken]:
 def idle(state: MemoryState) -> list[Broken]:
     """Requests that hold blocks though they do not run. The moment: between steps."""
     found = []
-    for request_id, table in state.tables.items():
+    holding = [(name, table) for tables in state.group_tables for name, table in tables.items()]
+    for request_id, table in holding:
         status = state.requests[request_id].status
         if status != "running" and table:
             what = "over" if status == "finished" else status
@@ -206,7 +232,7 @@ def _after(state: MemoryState, event: ev.Event) -> list[Broken]:
 def _write(state: MemoryState, event: ev.SlotWritten) -> list[Broken]:
     found, who, at = [], event.request_id, f"#{event.block_id}, offset {event.offset}"
     logical, offset = divmod(event.position, state.block_size)
-    table = state.tables.get(who, [])
+    table = state.group_tables[event.group].get(who, [])
     if logical >= len(table) or (table[logical], offset) != (event.block_id, event.offset):
         right = f"#{table[logical]}, offset {offset}" if logical < len(table) else "no block for it"
         sentence = f"{who} writes its token {event.position} to {at}; its table says {right}."
@@ -224,6 +250,8 @@ def _lookup(state: MemoryState, event: ev.PrefixLookedUp) -> list[Broken]:
     found, who, size = [], event.request_id, state.block_size
     tokens = state.requests[who].token_ids
     for i, block in enumerate(event.block_ids):
+        if block == 0 and state.windows[event.group] is not None:
+            continue
         block_hash = state.cached.get(block)
         if block_hash is None:
             found.append(Broken("found", f"{who} finds #{block}, which has no name any more.", block, who))
@@ -236,6 +264,8 @@ def _lookup(state: MemoryState, event: ev.PrefixLookedUp) -> list[Broken]:
 def _unreachable(state: MemoryState, event: ev.BlockEvicted) -> list[Broken]:
     name = state.prefixes.get(event.block_hash)
     if name is None or name.copies > 1:  # a name that nothing has (``apply`` says so), or that another block has too
+        return []
+    if state.windows[name.group] is not None:
         return []
     children = {h for h, prefix in state.prefixes.items() if prefix.parent == event.block_hash}
     blocks = sorted(block for block, block_hash in state.cached.items() if block_hash in children)

@@ -61,6 +61,7 @@ class CachedPrefix:
     parent: str | None
     token_ids: tuple[int, ...]
     copies: int = 1
+    group: int = 0  # of the layers whose K and V it holds
 
 
 class Region(NamedTuple):
@@ -112,12 +113,21 @@ class MemoryState:
     regions: dict[str, Region] = field(default_factory=dict)
     written: list[tuple[int, int]] = field(default_factory=list)  # (block, offset) written in the current or last step
     counts: dict[str, int] = field(default_factory=dict)  # events so far, by kind
+    windows: tuple[int | None, ...] = (None,)  # of each group of layers, in tokens; None: it looks at everything
+    tables_of_others: list[dict[str, list[int]]] = field(default_factory=list)  # as ``tables``, of groups 1 and up
     copy_on_write: bool = True  # false once somebody switched it off (the paper's era)
     edited: bool = False
     edits: dict[str, dict[int, int]] = field(default_factory=dict)  # request -> logical block -> the block it was given
 
     @classmethod
-    def initial(cls, num_blocks: int, block_size: int, era: str = "v1", num_cpu_blocks: int = 0) -> MemoryState:
+    def initial(
+        cls,
+        num_blocks: int,
+        block_size: int,
+        era: str = "v1",
+        num_cpu_blocks: int = 0,
+        windows: Sequence[int | None] = (None,),
+    ) -> MemoryState:
         """The state before the first event: every block but the null block is free, in order (a stack: from its
         top)."""
         return cls(
@@ -133,13 +143,19 @@ class MemoryState:
                 free=first_free_order(num_cpu_blocks, "paper"),
                 slots=[[None] * block_size for _ in range(num_cpu_blocks)],
             ),
+            windows=tuple(windows),
+            tables_of_others=[{} for _ in windows[1:]],
         )
 
     @classmethod
     def of(cls, config: dict[str, Any]) -> MemoryState:
         """The state before the first event of a trace whose header has this ``config``."""
         return cls.initial(
-            config["num_blocks"], config["block_size"], config.get("era", "v1"), config.get("num_cpu_blocks", 0)
+            config["num_blocks"],
+            config["block_size"],
+            config.get("era", "v1"),
+            config.get("num_cpu_blocks", 0),
+            config.get("windows", (None,)),
         )
 
     @property
@@ -175,9 +191,14 @@ class MemoryState:
         edits = self.edits.get(request_id, {})
         return [edits.get(logical, block_id) for logical, block_id in enumerate(self.tables[request_id])]
 
+    @property
+    def group_tables(self) -> list[dict[str, list[int]]]:
+        """``tables`` of each group of layers."""
+        return [self.tables, *self.tables_of_others]
+
     def owners(self, block_id: int) -> list[str]:
         """The requests whose tables hold the block."""
-        return [request_id for request_id, table in self.tables.items() if block_id in table]
+        return [name for tables in self.group_tables for name, table in tables.items() if block_id in table]
 
     def prefix_children(self) -> dict[str | None, list[str]]:
         """The tree of cached prefixes: for each parent hash (None: the start of a prompt) the hashes behind it.
@@ -232,7 +253,7 @@ def _pool_found(s: MemoryState, e: ev.PoolFound) -> None:
         raise ValueError(f"a pool of {len(e.ref_cnt)} blocks, where the header says {s.num_blocks}")
     if len(set(e.free)) != len(e.free) or not set(e.free) <= set(first_free_order(s.num_blocks, s.era)):
         raise ValueError("the free queue has a block twice, or one that can never be free")
-    found = MemoryState.initial(s.num_blocks, s.block_size, s.era)
+    found = MemoryState.initial(s.num_blocks, s.block_size, s.era, windows=s.windows)
     found.step, found.free, found.ref_cnt = e.step, list(e.free), list(e.ref_cnt)
     found.counts, found.num_missed_batches = s.counts, s.num_missed_batches + e.num_missed
     found.requests = s.requests  # those that are not found again are over: they ended while nobody listened
@@ -376,14 +397,16 @@ def _blocks_allocated(s: MemoryState, e: ev.BlocksAllocated) -> None:
     _count(s, e.block_ids, 1, e.ref_cnt)
     for block_id in e.block_ids:
         s.slots[block_id] = [None] * s.block_size  # what lies there is nobody's any more
-    s.tables.setdefault(e.request_id, []).extend(e.block_ids)
+    s.group_tables[e.group].setdefault(e.request_id, []).extend(e.block_ids)
 
 
 def _block_touched(s: MemoryState, e: ev.BlockTouched) -> None:
     if e.revived:
         s.free.remove(e.block_id)
     _count(s, [e.block_id], 1, [] if e.ref_cnt is None else [e.ref_cnt])
-    s.tables.setdefault(e.request_id, []).append(e.block_id)
+    table = s.group_tables[e.group].setdefault(e.request_id, [])
+    table += [0] * ((e.logical_block or 0) - len(table))
+    table.append(e.block_id)
 
 
 def _block_cached(s: MemoryState, e: ev.BlockCached) -> None:
@@ -401,8 +424,17 @@ def _blocks_freed(s: MemoryState, e: ev.BlocksFreed) -> None:
     _count(pool, e.block_ids, -1, e.ref_cnt)
     pool.free[:0] = e.to_head
     pool.free.extend(e.to_tail)
-    pool.tables.pop(e.request_id, None)
+    (s.group_tables[e.group] if pool is s else pool.tables).pop(e.request_id, None)
     s.edits.pop(e.request_id, None)
+
+
+def _out_of_window(s: MemoryState, e: ev.BlocksOutOfWindow) -> None:
+    _count(s, e.block_ids, -1, e.ref_cnt)
+    s.free[:0] = e.to_head
+    s.free.extend(e.to_tail)
+    table = s.group_tables[e.group][e.request_id]
+    for block_id in e.block_ids:
+        table[table.index(block_id)] = 0
 
 
 def _free_queue_reordered(s: MemoryState, e: ev.FreeQueueReordered) -> None:
@@ -426,7 +458,7 @@ def _store_prefix(s: MemoryState, e: ev.BlockCached | ev.BlockFound | ev.PrefixS
     if e.block_hash in s.prefixes:
         s.prefixes[e.block_hash].copies += 1
     else:
-        s.prefixes[e.block_hash] = CachedPrefix(e.parent_hash, e.token_ids)
+        s.prefixes[e.block_hash] = CachedPrefix(e.parent_hash, e.token_ids, group=getattr(e, "group", 0))
 
 
 def _remove_prefix(s: MemoryState, e: ev.BlockEvicted | ev.PrefixRemoved) -> None:
@@ -587,6 +619,7 @@ _HANDLERS = {
     ev.BlockCached: _block_cached,
     ev.BlockEvicted: _block_evicted,
     ev.BlocksFreed: _blocks_freed,
+    ev.BlocksOutOfWindow: _out_of_window,
     ev.FreeQueueReordered: _free_queue_reordered,
     ev.PrefixCacheReset: _prefix_cache_reset,
     ev.BatchReceived: _batch_received,

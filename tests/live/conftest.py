@@ -23,6 +23,7 @@ def pytest_ignore_collect(collection_path, config):
         return HAS_VLLM or not any(IN_NOTEBOOK in argument for argument in config.args)
     return None if HAS_VLLM else True
 
+
 NUM_BLOCKS, BLOCK_SIZE = 14, 32
 
 

@@ -129,5 +129,5 @@ def test_both_modes_choose_the_same_tokens(driver, vllm_llm):
 
 
 def test_ours_beside_it_is_refused_in_words(driver):
-    with pytest.raises(PagedlabError, match="asynchronous scheduling, which our scheduler does not do"):
+    with pytest.raises(PagedlabError, match="a step's plan and its tokens are of two steps.* async_scheduling=False"):
         side_by_side(driver)

@@ -195,11 +195,27 @@ def test_the_command_prints_steps_and_keeps_the_trace(server, tmp_path):
     assert first_broken(load(out)) is None and load(out).header["live"] is False
 
 
+def troubles(log):
+    """What a server that was watched must not print when it ends.
+
+    vLLM's front end closes its socket in one thread while its event loop reads from it in another
+    (``v1/engine/core_client.py``, ``BackgroundResources``): now and then it logs an error of its own, watched or not.
+    """
+    return [
+        line
+        for line in log
+        if "Killed" in line
+        or "/pagedlab/" in line
+        and 'File "' in line
+        or "Traceback" in line
+        and "(APIServer" not in line
+    ]
+
+
 def test_after_a_restart_a_follower_goes_on_and_the_exit_is_clean(server):
     follower = attach(server.events)
     assert server.stop() in (0, -signal.SIGINT, 130), "".join(server.log[-30:])
-    text = "".join(server.log)
-    assert "Traceback" not in text and "Killed" not in text
+    assert not troubles(server.log), "".join(server.log[-60:])
     again = Server(server.events).wait()
     try:
         again.ask("Is anybody there?", 6)

@@ -27,10 +27,12 @@ def golden(root):
 
 
 class Contiguous:
-    """Attention of one request whose keys and values lie in order, one tensor a layer: what paging must equal."""
+    """Attention of one request whose keys and values lie in order, one tensor a layer: what paging must equal.
 
-    def __init__(self):
-        self.keys, self.values = {}, {}
+    windows: of each layer, as in a model's configuration."""
+
+    def __init__(self, windows=()):
+        self.keys, self.values, self.windows = {}, {}, windows
 
     def __call__(self, layer, query, key, value):
         if layer in self.keys:
@@ -39,6 +41,8 @@ class Contiguous:
         self.keys[layer], self.values[layer] = key, value
         past = len(key) - len(query)
         seen = torch.ones(len(query), len(key), dtype=torch.bool).tril(past)
+        if self.windows and self.windows[layer]:
+            seen = seen.triu(past - self.windows[layer] + 1)
         q, k, v = (x.transpose(0, 1)[None] for x in (query, key, value))
         return F.scaled_dot_product_attention(q, k, v, attn_mask=seen, enable_gqa=True)[0].transpose(0, 1)
 
@@ -54,7 +58,7 @@ def all_logits():
     """A function: logits after each token of a text of ids, in one pass."""
 
     def run(model, ids):
-        hidden = model(torch.tensor(ids), torch.arange(len(ids)), Contiguous())
+        hidden = model(torch.tensor(ids), torch.arange(len(ids)), Contiguous(model.config.windows))
         return model.logits(hidden)
 
     return run

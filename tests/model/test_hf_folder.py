@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 from pagedlab.errors import PagedlabError
 from pagedlab.model.tokenizer import byte_tokenizer
@@ -15,6 +16,8 @@ SIZES |= dict(num_key_value_heads=2, max_position_embeddings=128, eos_token_id=[
 LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, rope_theta=500.0)
 LLAMA3 |= dict(original_max_position_embeddings=64)
 
+FULL, SLIDING = "full_attention", "sliding_attention"
+WINDOWS = dict(use_sliding_window=True, sliding_window=32)
 FLAVOURS = {
     "plain": ("Llama", {}),
     "tied": ("Llama", dict(tie_word_embeddings=True)),
@@ -22,7 +25,12 @@ FLAVOURS = {
     "llama3 positions": ("Llama", dict(rope_parameters=LLAMA3)),
     "linear positions": ("Llama", dict(rope_parameters=dict(rope_type="linear", factor=2.0, rope_theta=1e4))),
     "mistral": ("Mistral", dict(sliding_window=None)),
+    "mistral, a window of 9": ("Mistral", dict(sliding_window=9)),
+    "mistral, a window of 1": ("Mistral", dict(sliding_window=1)),
+    "ministral": ("Ministral", dict(head_dim=12, sliding_window=5, layer_types=[SLIDING, FULL, SLIDING])),
     "qwen2": ("Qwen2", {}),
+    "qwen2, windows": ("Qwen2", dict(use_sliding_window=True, sliding_window=7, layer_types=[FULL, SLIDING, FULL])),
+    "qwen2, the last layers": ("Qwen2", dict(use_sliding_window=True, sliding_window=7, max_window_layers=1)),
 }
 
 
@@ -77,10 +85,59 @@ def test_weights_are_cast_to_the_dtype_asked_for(tmp_path):
     assert load_model(str(tmp_path), dtype=torch.bfloat16)[0].dtype == torch.bfloat16
 
 
-def test_a_sliding_window_limits_the_context_to_what_is_exact(tmp_path):
+@pytest.mark.parametrize(
+    "flavour, changes, windows",
+    [
+        ("mistral", dict(sliding_window=32), (32, 32, 32)),
+        ("mistral", dict(sliding_window=None), ()),
+        ("mistral", dict(sliding_window=32, layer_types=[FULL, SLIDING, FULL]), (None, 32, None)),
+        ("plain", dict(sliding_window=32), (32, 32, 32)),
+        ("plain", dict(sliding_window=32, layer_types=[SLIDING, SLIDING, FULL]), (32, 32, None)),
+        ("plain", dict(sliding_window=32, layer_types=[FULL] * 3), ()),
+        ("qwen2", dict(sliding_window=32), ()),
+        ("qwen2", WINDOWS | dict(max_window_layers=2, layer_types=None), (None, None, 32)),
+        ("qwen2", WINDOWS | dict(max_window_layers=28, layer_types=None), ()),
+    ],
+)
+def test_the_layers_that_look_back_only_so_far(flavour, changes, windows, tmp_path):
+    save(tmp_path, flavour)
+    edit(tmp_path, lambda c: c.update(changes))
+    config = load_model(str(tmp_path))[0].config
+    assert config.windows == windows and config.max_model_len == 128
+
+
+def test_an_older_mistral_that_does_not_say_has_the_window_that_transformers_gives_it(tmp_path):
     save(tmp_path, "mistral")
-    edit(tmp_path, lambda c: c.update(sliding_window=32))
-    assert load_model(str(tmp_path))[0].config.max_model_len == 32
+    edit(tmp_path, lambda c: c.pop("sliding_window"))
+    assert load_model(str(tmp_path))[0].config.windows == (4096,) * 3
+    assert transformers.AutoConfig.from_pretrained(tmp_path).sliding_window == 4096
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        (dict(sliding_window=0), "has 0 as 'sliding_window', which must be a whole number from 1"),
+        (dict(layer_types=["chunked_attention"] * 3), "'chunked_attention'; only full_attention and sliding_attention"),
+        (dict(layer_types=[SLIDING] * 3, sliding_window=None), "no sliding_window; only models that give it"),
+        (dict(layer_types=[FULL] * 2), "has 3 layers and 2 layer_types; only models with one for each"),
+        (dict(architectures=["GptOssForCausalLM"]), "attention sinks.*only LlamaForCausalLM, MistralForCausalLM"),
+        (dict(architectures=["DeepseekV3ForCausalLM"], kv_lora_rank=16), r"\(MLA\).*only LlamaForCausalLM"),
+        (dict(kv_lora_rank=16), r"\(MLA\)"),
+    ],
+)
+def test_attention_that_there_is_not_is_named_with_what_there_is(changes, sentence, tmp_path):
+    save(tmp_path)
+    edit(tmp_path, lambda c: c.update(changes))
+    with pytest.raises(PagedlabError, match=sentence):
+        load_model(str(tmp_path))
+
+
+def test_weights_of_attention_sinks_have_no_place(tmp_path):
+    save(tmp_path)
+    file = tmp_path / "model.safetensors"
+    save_file(load_file(file) | {"model.layers.0.self_attn.sinks": torch.zeros(4)}, file)
+    with pytest.raises(PagedlabError, match="attention sinks, which llama.py does not have"):
+        load_model(str(tmp_path))
 
 
 def test_chat_template_and_end_token_come_from_the_folder(tmp_path):

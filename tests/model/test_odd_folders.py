@@ -20,7 +20,7 @@ ODD = [
 # What may be missing from a file that transformers wrote, but is read where it stands.
 UNWRITTEN = {
     *("head_dim", "rope_scaling", "rope_theta", "quantization_config", "partial_rotary_factor", "sliding_window"),
-    *("use_sliding_window", "attention_bias", "mlp_bias"),
+    *("use_sliding_window", "max_window_layers", "layer_types", "kv_lora_rank", "attention_bias", "mlp_bias"),
 }
 
 
