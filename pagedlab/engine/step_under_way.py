@@ -67,4 +67,8 @@ def forgetting(llm: LLM, output: SchedulerOutput) -> Iterator[None]:
             unwritten |= {request.request_id: request for request in llm.scheduler.roll_back()}
         if hasattr(llm.kv_cache_manager, "forget_unwritten"):
             llm.kv_cache_manager.forget_unwritten([*unwritten.values()])
+        if llm.model_config.has_groups:  # whoever begins anew there has other tables
+            for name in unwritten.keys() & llm.tables.keys():
+                llm.tables[name] = llm.era.make_table(llm)
+                llm.tables[name].append(llm.kv_cache_manager.get_block_ids(name))
         raise

@@ -13,6 +13,8 @@ import math
 import random
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pagedlab.errors import PagedlabError, whole
@@ -29,6 +31,7 @@ SIZES = LlamaConfig(
     vocab_size=259, hidden_size=1, intermediate_size=1, num_layers=1, num_query_heads=1, num_kv_heads=1, head_size=1,
     rope_theta=1.0, rms_norm_eps=1.0, max_model_len=512, tie_word_embeddings=True, name="counting",
 )  # fmt: skip
+MODELS = {"counting": SIZES, "counting-hybrid": replace(SIZES, name="counting-hybrid", num_layers=2, windows=(None, 6))}
 BYTES = sys.getsizeof(1 << 20)  # of a number in a list
 
 
@@ -54,16 +57,17 @@ def choose(logits: list[float], draw: Draw) -> int:
 
 
 class CountingExecutor:
-    """See :class:`pagedlab.executor.Executor`. ``LLM(device="counting")`` takes it; the model has no other name."""
+    """See :class:`pagedlab.executor.Executor`. ``LLM(device="counting")`` takes it. model: "counting", or
+    "counting-hybrid", which looks at everything and then once more at the last six tokens."""
 
     sampler = staticmethod(choose)
 
     def __init__(self, model: str = "counting", *, device: Any = None, dtype: Any = None, seed: int = 0) -> None:
-        if model != "counting" or dtype is not None:
-            raise PagedlabError('The device "counting" has one model, "counting", and no dtype; leave both out.')
+        if model not in MODELS or dtype is not None:
+            raise PagedlabError(f'The device "counting" has no dtype, and one of these models: {", ".join(MODELS)}.')
         from pagedlab.model.tokenizer import byte_tokenizer
 
-        self.model_config, self.tokenizer, self.seed = SIZES, byte_tokenizer(), seed
+        self.model_config, self.tokenizer, self.seed = MODELS[model], byte_tokenizer(), seed
         self.close()
 
     def share(self) -> CountingExecutor:
@@ -78,7 +82,7 @@ class CountingExecutor:
         self._drawn: dict[str, list[int]] = {}  # in the last batch, by request; filled when its turn comes
 
     def plan(self, config: EngineConfig) -> PoolBudget:
-        return plan_pool(SIZES, BYTES, MemoryInUse(config.device_memory, 0, 0, 0, measured=False), config)
+        return plan_pool(self.model_config, BYTES, MemoryInUse(config.device_memory, 0, 0, 0, measured=False), config)
 
     def initialize(self, config: EngineConfig, budget: PoolBudget) -> None:
         if self._pool:
@@ -89,7 +93,8 @@ class CountingExecutor:
         )
 
     def describe(self) -> dict[str, Any]:
-        shape = {"num_layers": 1, "num_query_heads": 1, "num_kv_heads": 1, "head_size": 1, "bytes_per_element": BYTES}
+        c = self.model_config
+        shape = {name: getattr(c, name) for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_size")}
         return {
             "torch": None,
             "triton": None,
@@ -98,8 +103,8 @@ class CountingExecutor:
             "attention_backend": "counting",
             "dtype": "int",
             "precision": "exact",
-            "model": SIZES.name,
-            "model_shape": shape,
+            "model": c.name,
+            "model_shape": shape | {"bytes_per_element": BYTES},
         }
 
     # --------------------------------------------------------------------------------------------------------- steps
@@ -111,13 +116,13 @@ class CountingExecutor:
                 part.request_id,
                 part.token_ids[part.start : part.end],
                 part.start,
-                part.table.slot_mapping(part.start, part.end),
-                list(part.table.block_ids),
+                [table.slot_mapping(part.start, part.end) for table in part.tables],
+                [list(table.block_ids) for table in part.tables],
             )
             for part in batch
         ]
-        for *_, slots, blocks in parts:
-            places = [*blocks, *(slot // self._block_size for slot in slots)]
+        for *_, slots, tables in parts:
+            places = [*chain(*tables), *(slot // self._block_size for slot in chain(*slots))]
             if wrong := [block for block in places if not 0 <= block < len(self._pool)]:
                 raise PagedlabError(f"There is no block {wrong[0]}; ids go from 0 to {len(self._pool) - 1}.")
         last, names = self._drawn, [batch[draw.row].request_id for draw in sampling.draws]
@@ -143,16 +148,19 @@ class CountingExecutor:
         """``known``: by request, the tokens that were awaited when the batch was submitted."""
         for name, tokens, start, slots, _ in parts:  # all of the step's first: they may be read in the same step
             tokens += [known[name]] if name in known else []
-            for position, (token, slot) in enumerate(zip(tokens, slots, strict=True), start):
-                self._pool[slot // self._block_size][slot % self._block_size] = (token, position)
-        logits = [self._logits(start + len(tokens), blocks) for _, tokens, start, _, blocks in parts]
+            for of_group in slots:
+                for position, (token, slot) in enumerate(zip(tokens, of_group, strict=True), start):
+                    self._pool[slot // self._block_size][slot % self._block_size] = (token, position)
+        logits = [self._logits(start + len(tokens), tables) for _, tokens, start, _, tables in parts]
         token_ids = [self.sampler(logits[draw.row], draw) for draw in sampling.draws]
         return SamplerOutput(token_ids, [logits[row] for row in sampling.logits])
 
-    def _logits(self, context: int, blocks: list[int]) -> list[float]:
-        """[vocabulary], from everything that the table leads to."""
-        size = self._block_size
-        seen = [self._pool[blocks[position // size]][position % size] for position in range(context)]
+    def _logits(self, context: int, tables: list[list[int]]) -> list[float]:
+        """[vocabulary], from everything that the tables lead to, as far back as each group of layers looks."""
+        size, seen = self._block_size, []
+        for group, blocks in zip(self.model_config.layer_groups, tables, strict=True):
+            first = max(0, context - (group.window or context))
+            seen += [self._pool[blocks[position // size]][position % size] for position in range(first, context)]
         return logits_after(seen, self.seed)
 
     # -------------------------------------------------------------------------------------------------------- memory
@@ -180,7 +188,7 @@ class CountingExecutor:
             self._queue.pop(0)()
 
     def read_block(self, layer: int, block: int) -> tuple[list, list]:
-        for name, index, most in (("layer", layer, SIZES.num_layers), ("block", block, len(self._pool))):
+        for name, index, most in (("layer", layer, self.model_config.num_layers), ("block", block, len(self._pool))):
             if not 0 <= whole(index, name) < most:
                 raise PagedlabError(f"There is no {name} {index}; allowed are 0 to {most - 1}.")
         self._wait()
