@@ -124,16 +124,20 @@ def test_what_decides_is_always_among_the_cases():
 
 BORROWED = {
     "14.1": """
+from pagedlab.kv import BlockPool
 from pagedlab.kv.groups import SlidingWindowGroup
 def falls_out(table, computed, window, block_size):
     out = SlidingWindowGroup(0, BlockPool(4), block_size, window).num_skipped_blocks(computed)
     return [0] * out + table[out:], [block for block in reversed(table[:out]) if block]""",
     "14.3": """
+from pagedlab.kv import BlockPool
 from pagedlab.kv.groups import SlidingWindowGroup
 def window_hit(found, window, block_size):
     first, end = SlidingWindowGroup(0, BlockPool(4), block_size, window).find_longest_hit(found)
     return [0] * first + found[first:end]""",
     "14.4": """
+from pagedlab.kv import BlockPool
+from pagedlab.kv.groups import GroupedKVCacheManager
 def common_hit(hashes, num_tokens, block_size, windows, find):
     manager = GroupedKVCacheManager(BlockPool(4), block_size, 4096, windows=windows)
     return 0, [[] for _ in manager.groups]""",
