@@ -66,9 +66,7 @@ def forgetting(llm: LLM, output: SchedulerOutput) -> Iterator[None]:
             llm.under_way.clear()
             unwritten |= {request.request_id: request for request in llm.scheduler.roll_back()}
         if hasattr(llm.kv_cache_manager, "forget_unwritten"):
-            llm.kv_cache_manager.forget_unwritten([*unwritten.values()])
-        if llm.model_config.has_groups:  # whoever begins anew there has other tables
-            for name in unwritten.keys() & llm.tables.keys():
-                llm.tables[name] = llm.era.make_table(llm)
-                llm.tables[name].append(llm.kv_cache_manager.get_block_ids(name))
+            for request in llm.kv_cache_manager.forget_unwritten([*unwritten.values()]) or ():
+                llm.kv_cache_manager.begin_anew(request)
+                llm.tables[request.request_id] = llm.era.make_table(llm)
         raise

@@ -137,7 +137,7 @@ class FullAttentionGroup:
     def forget_unwritten(self, request_id: str, num_written: int) -> list[KVCacheBlock]:
         """Take the names of the blocks behind the first ``num_written`` ones. Returns these blocks."""
         blocks = [block for block in self.req_to_blocks.get(request_id, [])[num_written:] if not block.is_null]
-        self.block_pool.evict_blocks(blocks)
+        self.block_pool.evict_blocks(blocks[::-1])  # a name goes after those behind it
         if request_id in self.num_cached_block:
             self.num_cached_block[request_id] = min(self.num_cached_block[request_id], num_written)
         return blocks
@@ -388,26 +388,29 @@ class GroupedKVCacheManager:
         for group in self.groups:
             group.free(request.request_id)
 
-    def forget_unwritten(self, requests: Sequence[GroupedRequest]) -> None:
+    def forget_unwritten(self, requests: Sequence[GroupedRequest]) -> list[GroupedRequest]:
         """The step in which ``requests`` were to be computed came to nothing: blocks behind their computed tokens were
         named in advance and are empty, so nobody may find them.
 
-        Whoever had hit one of those holds blocks of which nobody knows what is in them, and before them perhaps null
-        blocks. It gives everything back and keeps running, with nothing computed.
-        """
+        Returns those that had hit one of these. What they hold of it is empty, and before it are perhaps null blocks,
+        so that they cannot go back a little: each has to :meth:`begin_anew`."""
         unwritten: set[KVCacheBlock] = set()
-        for request in requests:
+        for request in reversed(requests):  # who was admitted later may have hit what one before was to write
             written = request.num_computed_tokens // self.block_size
             for group in self.groups:
                 unwritten.update(group.forget_unwritten(request.request_id, written))
-        for request in requests:
-            name, written = request.request_id, request.num_computed_tokens // self.block_size
-            held = [group.req_to_blocks.get(name, [])[:written] for group in self.groups]
-            if any(unwritten.intersection(blocks) for blocks in held):
-                for group in self.groups:
-                    group.free(name)
-                    group.adopt(name, [])
-                request.num_computed_tokens = 0
+        return [request for request in requests if unwritten.intersection(self._computed_blocks(request))]
+
+    def _computed_blocks(self, request: GroupedRequest) -> list[KVCacheBlock]:
+        full, name = request.num_computed_tokens // self.block_size, request.request_id
+        return [block for group in self.groups for block in group.req_to_blocks.get(name, [])[:full]]
+
+    def begin_anew(self, request: GroupedRequest) -> None:
+        """Give back all blocks of a request that keeps running, with nothing computed."""
+        for group in self.groups:
+            group.free(request.request_id)
+            group.adopt(request.request_id, [])
+        request.num_computed_tokens = 0
 
     def get_block_ids(self, request_id: str) -> tuple[list[int], ...]:
         """The request's block table in each group; 0 is the null block."""

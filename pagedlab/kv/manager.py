@@ -169,10 +169,10 @@ class KVCacheManager:
         back to the start of that block (the only thing that this class ever changes of a request).
         """
         unwritten: set[KVCacheBlock] = set()
-        for request in requests:
+        for request in reversed(requests):  # who was admitted later may have hit what one before was to write
             blocks = self.req_to_blocks.get(request.request_id, [])
             written = request.num_computed_tokens // self.block_size
-            self.block_pool.evict_blocks(blocks[written:])
+            self.block_pool.evict_blocks(blocks[written:][::-1])  # a name goes after those behind it
             self.num_cached_block[request.request_id] = min(self.num_cached_block[request.request_id], written)
             unwritten.update(blocks[written:])
         for request in requests:

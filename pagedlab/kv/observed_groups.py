@@ -59,3 +59,7 @@ class ObservedGroupedKVCacheManager(ObservedKVCacheManager):
                 )
             )
         return hits, num_tokens
+
+    def begin_anew(self, request: Any) -> None:
+        self._pool.request_id = request.request_id
+        self._manager.begin_anew(request)

@@ -199,7 +199,10 @@ def test_a_prefix_is_hit_as_far_as_both_groups_have_it(base):
     assert sparse.generate([[5] * 40 + [3]], PARAMS)[0].num_cached_tokens == 40, "the second time it is named"
 
 
-def test_an_interrupt_in_mid_step_loses_no_block_and_nobody_finds_what_was_not_written(base, monkeypatch):
+@pytest.mark.parametrize("model", ["tiny-random-hybrid", "tiny-random"])
+@pytest.mark.filterwarnings("ignore:async_scheduling=True on a CPU")
+def test_an_interrupt_in_mid_step_loses_no_block_and_nobody_finds_what_was_not_written(model, monkeypatch):
+    base = LLM(model, device="cpu", num_gpu_blocks_override=8)
     alone = [answers(LLM(base, num_gpu_blocks_override=300, block_size=16).generate([p], PARAMS))[0] for p in SHARED]
     for after in range(6):
         for ahead in (False, True):
@@ -312,8 +315,8 @@ class GroupsMachine(RuleBasedStateMachine):
     def start(self, spare, block_size, caching, ahead, max_num_seqs, budget, interval):
         self.llm = LLM(
             executor=Brief(), async_scheduling=ahead, record=True,
-            num_gpu_blocks_override=2 * -(-18 // block_size) + 1 + spare, block_size=block_size, enable_prefix_caching=caching, max_num_seqs=max_num_seqs,
-            max_num_batched_tokens=budget, max_model_len=18,
+            num_gpu_blocks_override=2 * -(-18 // block_size) + 1 + spare, block_size=block_size,
+            enable_prefix_caching=caching, max_num_seqs=max_num_seqs, max_num_batched_tokens=budget, max_model_len=18,
             prefix_cache_retention_interval=interval and interval * block_size,
         )  # fmt: skip
         self.wanted = {}
