@@ -57,9 +57,9 @@ def test_it_says_what_fell_out_of_the_window_and_how_many_blocks_each_table_has(
         replay(run.trace, i + 1).step for i, e in enumerate(run.trace.events) if isinstance(e, ev.BlocksOutOfWindow)
     )
     lab = memory_map(run, step=step, select="A")
-    said = lab.view().words["say"]
+    narrated = lab.view().words["say"]
     (block,) = next(e.block_ids for e in run.trace.events if isinstance(e, ev.BlocksOutOfWindow))
-    assert f"#{block} fell out of the window and is free again: the null block stands in its place." in said
+    assert f"#{block} fell out of the window and is free again: the null block stands in its place." in narrated
     held = [sum(b != 0 for b in tables["A"]) for tables in lab.state.group_tables]
     assert f"in {held[0]} + {held[1]} blocks" in lab.view().title
     assert f"/#{lab.state.group_tables[1]['A'][-1]}" in lab.text()
