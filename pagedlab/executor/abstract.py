@@ -95,6 +95,14 @@ class SamplerOutput:
     logits: Sequence[Sequence[float]]
 
 
+def model_shape(model: LlamaConfig) -> dict[str, int]:
+    """What :meth:`Executor.describe` says of the model's sizes; ``bytes_per_element`` is the executor's."""
+    names = ["num_layers", "num_query_heads", "num_kv_heads", "head_size"]
+    if model.has_groups:
+        names.append("num_layers_of_a_block")
+    return {name: getattr(model, name) for name in names}
+
+
 def hashed(text: str) -> int:
     """63 bits that follow from ``text`` alone."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1

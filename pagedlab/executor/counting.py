@@ -18,7 +18,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pagedlab.errors import PagedlabError, whole
-from pagedlab.executor.abstract import Draw, SamplerOutput, SamplingMetadata, ScheduledRequest
+from pagedlab.executor.abstract import Draw, SamplerOutput, SamplingMetadata, ScheduledRequest, model_shape
 from pagedlab.executor.pool_size import MemoryInUse, PoolBudget, plan_pool
 from pagedlab.model.config import LlamaConfig
 
@@ -94,7 +94,6 @@ class CountingExecutor:
 
     def describe(self) -> dict[str, Any]:
         c = self.model_config
-        shape = {name: getattr(c, name) for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_size")}
         return {
             "torch": None,
             "triton": None,
@@ -104,7 +103,7 @@ class CountingExecutor:
             "dtype": "int",
             "precision": "exact",
             "model": c.name,
-            "model_shape": shape | {"bytes_per_element": BYTES},
+            "model_shape": model_shape(c) | {"bytes_per_element": BYTES},
         }
 
     # --------------------------------------------------------------------------------------------------------- steps

@@ -12,7 +12,7 @@ import torch
 
 from pagedlab.attention import KVPool, choose_backend, paged_attention
 from pagedlab.errors import PagedlabError, whole
-from pagedlab.executor.abstract import SamplerOutput, SamplingMetadata, ScheduledRequest
+from pagedlab.executor.abstract import SamplerOutput, SamplingMetadata, ScheduledRequest, model_shape
 from pagedlab.executor.fetch import fetch, rows_of
 from pagedlab.executor.pool_size import MemoryInUse, PoolBudget, activation_peak, most_tokens, plan_pool
 from pagedlab.executor.runner import DrawnTokens, ModelRunner
@@ -70,7 +70,6 @@ class TorchExecutor:
             triton_version = None
         capability = torch.cuda.get_device_capability(device) if device.type == "cuda" else None
         shortened = dtype == torch.float32 and capability and torch.get_float32_matmul_precision() != "highest"
-        shape = {name: getattr(c, name) for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_size")}
         return {
             "torch": torch.__version__,
             "triton": triton_version,
@@ -80,7 +79,7 @@ class TorchExecutor:
             "dtype": str(dtype).removeprefix("torch."),
             "precision": "tf32" if shortened else str(dtype).removeprefix("torch."),
             "model": c.name,
-            "model_shape": shape | {"bytes_per_element": dtype.itemsize},
+            "model_shape": model_shape(c) | {"bytes_per_element": dtype.itemsize},
         }
 
     # -------------------------------------------------------------------------------------------------------- memory

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from pagedlab.errors import PagedlabError
-from pagedlab.executor.abstract import SamplerOutput, SamplingMetadata, ScheduledRequest
+from pagedlab.executor.abstract import SamplerOutput, SamplingMetadata, ScheduledRequest, model_shape
 from pagedlab.executor.pool_size import MemoryInUse, PoolBudget, activation_peak, most_tokens, plan_pool
 from pagedlab.executor.runner import last_one_writes
 from pagedlab.executor.sampling import sample
@@ -83,7 +83,6 @@ class WebGPUExecutor:
 
     def describe(self) -> dict[str, Any]:
         c = self.model_config
-        shape = {name: getattr(c, name) for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_size")}
         return {
             "torch": torch.__version__,
             "triton": None,
@@ -94,7 +93,7 @@ class WebGPUExecutor:
             "dtype": self.model.number,
             "precision": "float32",
             "model": c.name,
-            "model_shape": shape | {"bytes_per_element": self.model.dtype.itemsize},
+            "model_shape": model_shape(c) | {"bytes_per_element": self.model.dtype.itemsize},
         }
 
     # -------------------------------------------------------------------------------------------------------- memory

@@ -31,6 +31,17 @@ def as_driver(what: Any) -> TraceDriver:
     )
 
 
+def with_one_table(what: Any) -> TraceDriver:
+    """``as_driver``, for a lab that knows one block table a request. Raises PagedlabError where there are several."""
+    driver = as_driver(what)
+    if "windows" in driver.trace.header["config"]:
+        raise PagedlabError(
+            "This run's model has layers with a sliding window, and block tables of their own for them, which this lab "
+            "does not show; memory_map(...) does."
+        )
+    return driver
+
+
 def recorded(driver: TraceDriver) -> TraceDriver:
     """A cursor of its own over what is known of the run by now, with no engine behind it."""
     return TraceDriver(Trace(driver.trace.header | {"live": False}, driver.trace.events))

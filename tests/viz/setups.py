@@ -59,6 +59,14 @@ def paper(model: LLM) -> LLM:
     return run_out(llm)
 
 
+def windows(_: LLM, num_blocks: int = 40, block_size: int = 4, model: str = "tiny-random-hybrid") -> LLM:
+    """Layers that look at everything beside layers with a window; one request makes room for another."""
+    llm = LLM(model, device="cpu", record=True, block_size=block_size, num_gpu_blocks_override=num_blocks)
+    for prompt in ("The window moves on", "Hello there, all of you", "The window moves on, too"):
+        llm.add_request(prompt, SamplingParams(max_tokens=20, ignore_eos=True))
+    return run_out(llm)
+
+
 def three_runs_of_knobs() -> Any:
     lab = knobs(load=[("Hello there you", 9), ("Hello there me", 12), ("Hello there", 8)], fraction=64)
     lab.run(block_size=32)
@@ -91,6 +99,8 @@ SMALL = {
     "memory map, blocks of 40": lambda model: pool_of(6, 40),
     "memory map, 4,096 blocks": lambda model: pool_of(4096, 16),
     "memory map, the paper's": lambda model: memory_map(paper(model)),
+    "memory map, windows": lambda model: memory_map(windows(model)),
+    "memory map, windows and small cells": lambda model: memory_map(windows(model, 120, 2)),
     "fragmentation, 256 slots": lambda model: fragmentation([(30, 20), (60, 10), (50, 50), (40, 70)], num_slots=256,
                                                             max_model_len=128, block_size=16),
     "preemption, 20 blocks a side": lambda model: preemption(*two_runs_that_preempt(model, 20, smaller=4)),

@@ -28,12 +28,12 @@ def live_walk(llm: Any, request_id: str | None = None, layer: int = 0, *, dialec
         if request_id is None:
             raise PagedlabError("No request is in memory: add one and take a step first.")
     query, blocks, context = last_query(llm, request_id, layer)
-    pool = llm.executor.kv_pool
+    pool, place = llm.executor.kv_pool, _place(llm.model_config, layer)
     buffers = getattr(pool, "buffers", None)  # WebGPU's; the layer is then a copy of what is in them
-    kv = pool.layer(layer)
+    kv = pool.layer(place)
     question = query, kv, blocks, context, query.shape[-1] ** -0.5
     if dialects or buffers or not has_triton():
-        held = (pool.gpu, buffers[layer]) if buffers else None
+        held = (pool.gpu, buffers[place]) if buffers else None
         with Progress(None, "The kernel runs in Triton and in WGSL …" if dialects else "The kernel runs …"):
             wgsl = by_wgsl(*question, held)
             diaries = (by_triton(*question), wgsl) if dialects else (wgsl,)
@@ -74,6 +74,20 @@ def _watched(seen: Watched, kv: LayerKV) -> dict[str, Any]:
         clocks=[None if s.sm is None else (s.sm, s.start_ns, s.end_ns) for s in seen.spans],
         badge=f"live · {seen.where}",
     )
+
+
+def _place(config: Any, layer: int) -> int:
+    """Where the layer's K and V lie in its group's blocks. PagedlabError for a layer with a window, which the kernels
+    that can be watched do not have."""
+    group = next(group for group in config.layer_groups if layer in group.layers)
+    if group.window is not None:
+        whole = [i for g in config.layer_groups if g.window is None for i in g.layers]
+        which = f"take one of the layers {', '.join(map(str, sorted(whole)))}" if whole else "take another model"
+        raise PagedlabError(
+            f"Layer {layer} looks back at {group.window} tokens only, and the kernels that can be watched look at all: "
+            f"{which}."
+        )
+    return group.layers.index(layer)
 
 
 def _from(diaries: tuple[Diary, ...], question: tuple) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class History:
     def _read(self, event: ev.Event) -> None:
         self.state.apply(event)
         match event:
-            case ev.BlocksAllocated() | ev.BlocksFreed():
+            case ev.BlocksAllocated() | ev.BlocksFreed() | ev.BlocksOutOfWindow():
                 self._touched.update(event.block_ids)
             case ev.BlockTouched() | ev.BlockCached() | ev.BlockEvicted():
                 self._touched.add(event.block_id)
@@ -84,9 +84,10 @@ class History:
 
     def _end_step(self) -> None:
         held: dict[int, tuple[str, ...]] = {}  # each block's owners
-        for request_id, table in self.state.tables.items():
-            for block_id in dict.fromkeys(table):
-                held[block_id] = (*held.get(block_id, ()), request_id)
+        for tables in self.state.group_tables:
+            for request_id, table in tables.items():
+                for block_id in dict.fromkeys(table):
+                    held[block_id] = (*held.get(block_id, ()), request_id)
         for request_id, region in self.state.regions.items():
             held |= dict.fromkeys(range(region.start, region.start + region.length), (request_id,))
         for block_id in self._touched:

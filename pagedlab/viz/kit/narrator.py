@@ -34,6 +34,8 @@ class _Part:
     released: ev.RegionReleased | None = None
     finished: str = ""
     freed: ev.BlocksFreed | None = None
+    passed: list[int] = field(default_factory=list)  # blocks that have fallen out of a window
+    elsewhere: list[int] = field(default_factory=list)  # blocks written in other groups of layers than the first
     edited: ev.TableEdited | None = None
     wrote_over: ev.SlotWritten | None = None  # another request's, in the same slot and step
     lost: ev.SlotWritten | None = None  # what another request wrote over this one's
@@ -205,6 +207,9 @@ def _read(events: Sequence[ev.Event]) -> tuple[dict[str, _Part], list[str]]:
         if request_id is None:
             continue
         part = parts.setdefault(request_id, _Part())
+        if getattr(e, "group", 0):  # what the first group of layers does is told of, and of the others what differs
+            _take_of_another_group(part, e)
+            continue
         if isinstance(e, ev.SlotWritten):
             before = written.get((e.block_id, e.offset))
             if before and before.request_id != request_id:  # only after an edit by hand
@@ -261,8 +266,21 @@ def _take(part: _Part, e: ev.Event) -> None:
             part.finished = e.reason
         case ev.BlocksFreed():
             part.freed = e
+        case ev.BlocksOutOfWindow():
+            part.passed += e.block_ids
         case ev.TableEdited():
             part.edited = e
+
+
+def _take_of_another_group(part: _Part, e: ev.Event) -> None:
+    match e:
+        case ev.SlotWritten():
+            part.elsewhere += [e.block_id] if e.block_id not in part.elsewhere else []
+        case ev.BlocksOutOfWindow():
+            part.passed += e.block_ids
+        case ev.BlocksFreed() if part.freed:
+            of_both = {n: getattr(part.freed, n) + getattr(e, n) for n in ("block_ids", "to_head", "to_tail")}
+            part.freed = replace(part.freed, **of_both, ref_cnt=())
 
 
 def _tell(name: str, part: _Part, state: MemoryState, request_id: str, brief: bool) -> str:
@@ -293,6 +311,10 @@ def _tell(name: str, part: _Part, state: MemoryState, request_id: str, brief: bo
     if part.written:
         short = brief or bool(part.copies)
         sentences.append(_briefly(name, part) if short else _written(name, part, state, request_id))
+        if part.elsewhere and not short:
+            sentences.append(f"Other layers have it in {_blocks(part.elsewhere)}.")
+    if part.passed:
+        sentences.append(_passed(name, part, brief))
     if part.wrote_over:
         e = part.wrote_over
         sentences.append(f"That was {names(state.requests)[e.request_id]}'s slot: its {quoted(e.text)} is overwritten.")
@@ -344,6 +366,14 @@ def _tell(name: str, part: _Part, state: MemoryState, request_id: str, brief: bo
         need = f"need more than the {free}" if free else "need a block and none is free"
         sentences.append(f"{name} has to wait: its {plural(state.requests[request_id].num_tokens, 'token')} {need}.")
     return " ".join(sentences)
+
+
+def _passed(name: str, part: _Part, brief: bool) -> str:
+    one = len(part.passed) == 1
+    if brief:
+        return f"{_blocks(part.passed)} fell out of {name}'s window."
+    where = "the null block stands in its place" if one else "null blocks stand in their places"
+    return f"{_blocks(part.passed)} fell out of the window and {'is' if one else 'are'} free again: {where}."
 
 
 def _made_room(parts: dict[str, _Part], state: MemoryState, but: str | None = None) -> list[str]:

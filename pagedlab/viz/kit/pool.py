@@ -45,8 +45,9 @@ def _block_class(scene: Scene, block_id: int, turn: int | None) -> str:
     if block_id == 0 and scene.state.has_null_block and not owners:
         return "card null"  # never handed out, so there is no pointing at it
     if owners:
-        mine = scene.selected in owners
-        return f"card owned{' mine' if mine else ''} {scene.hue(scene.selected if mine else owners[0])} askable"
+        mine, dashed = scene.selected in owners, " windowed" if scene.is_windowed(block_id) else ""
+        hue = scene.hue(scene.selected if mine else owners[0])
+        return f"card owned{' mine' if mine else ''}{dashed} {hue} askable"
     return f"card {'kept' if block_id in scene.state.cached else 'free'} askable"
 
 
@@ -65,6 +66,8 @@ def _block_tip(scene: Scene, block_id: int, turn: int | None) -> str:
         parts.append(f"free{place}")
     if block_id in state.cached:
         parts.append("cached")
+    if scene.is_windowed(block_id):
+        parts.append("for layers with a window")
     return ", ".join(parts)
 
 

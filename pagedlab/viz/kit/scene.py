@@ -34,9 +34,11 @@ class Scene:
         self.names = labels.names(self.state.requests)
         self.hues = labels.family_hues(self.state.requests)
         self.owners = {}
-        for request_id, table in self.state.tables.items():
-            for block_id in dict.fromkeys(table):
-                self.owners.setdefault(block_id, []).append(request_id)
+        for tables in self.state.group_tables:
+            for request_id, table in tables.items():
+                for block_id in dict.fromkeys(table):
+                    if block_id or not self.has_groups:
+                        self.owners.setdefault(block_id, []).append(request_id)
         for request_id, region in self.state.regions.items():
             for slot in range(region.start, region.start + region.length):
                 self.owners[slot] = [request_id]
@@ -68,14 +70,41 @@ class Scene:
         return self.pool.tables.get(self.selected, [])
 
     @property
+    def has_groups(self) -> bool:
+        """Are there layers that look back only so far?"""
+        return any(window is not None for window in self.state.windows)
+
+    @property
+    def tables(self) -> list[list[int]]:
+        """The selected request's blocks in each group of layers; null blocks are 0."""
+        return [tables.get(self.selected, []) for tables in self.state.group_tables]
+
+    def is_windowed(self, block_id: int) -> bool:
+        """Does the block hold K and V of layers that look back only so far?"""
+        if not self.has_groups:
+            return False
+        state, name = self.state, self.state.cached.get(block_id)
+        if name is not None:
+            return state.windows[state.prefixes[name].group] is not None
+        return any(
+            window is not None and any(block_id in table for table in tables.values())
+            for window, tables in zip(state.windows, state.group_tables, strict=True)
+        )
+
+    @property
     def num_usable(self) -> int:
         """How many blocks can ever be handed out."""
         return self.state.num_blocks - self.state.has_null_block
 
 
 def bytes_per_block(header: dict[str, Any], block_size: int) -> int | None:
-    """Of K and V in all layers; None where the header does not tell."""
+    """Of K and V in all layers that a block is for; None where the header does not tell."""
     s = header.get("model_shape")
     if not s:
         return None
-    return block_size * s["num_layers"] * 2 * s["num_kv_heads"] * s["head_size"] * s["bytes_per_element"]
+    return block_size * layers_of_a_block(s) * 2 * s["num_kv_heads"] * s["head_size"] * s["bytes_per_element"]
+
+
+def layers_of_a_block(shape: dict[str, Any]) -> int:
+    """``shape``: a header's ``model_shape``. With groups of layers a block is for those of one group."""
+    return shape.get("num_layers_of_a_block", shape["num_layers"])

@@ -50,6 +50,8 @@ def _about(e: ev.Event, block_id: int) -> str:
         case ev.BlocksFreed() if e.pool == "gpu" and block_id in e.block_ids:
             last = block_id in e.to_head or block_id in e.to_tail
             return f"given up by {e.request_id}" + (": free" if last else ", others still hold it")
+        case ev.BlocksOutOfWindow() if block_id in e.block_ids:
+            return f"fallen out of {e.request_id}'s window" + (": free" if block_id in e.to_head + e.to_tail else "")
         case ev.BlockCopied() if e.from_block_id == block_id:
             return f"copied to #{e.to_block_id} for {e.request_id}"
         case ev.BlockCopied() if e.to_block_id == block_id:

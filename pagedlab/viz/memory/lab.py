@@ -191,7 +191,8 @@ class MemoryMap(DriverLab):
     def panes(self) -> dict[str, str]:
         found = {"code": "Code", "follow": "Follow a block", "find": "Find a token"}
         if self.live and self.driver.can_edit:
-            found["grab"] = "Grab the arrow"
+            if self._history.state.windows == (None,):  # one table a request
+                found["grab"] = "Grab the arrow"
             if self._history.state.era == "paper":
                 found["cow"] = "Copy-on-write"
             found["branch"] = "Branch here"
@@ -336,7 +337,7 @@ class MemoryMap(DriverLab):
         if step > self.num_steps or not _waits(state, self.selected) or not _blocks_are_marks(state):
             return []
         actual = self._written(step, self.selected)
-        return [] if actual is None else [_question(state.requests[self.selected].pending[0][1], actual)]
+        return [] if actual is None else [_question(state, state.requests[self.selected].pending[0][1], actual)]
 
     def _written(self, step: int, request_id: str) -> int | None:
         """The block that the request wrote into in that step."""
@@ -360,12 +361,12 @@ class MemoryMap(DriverLab):
                     verdict = f"You said #{p['predicted']}: nothing was written."
                 else:
                     id = f"block.{p['predicted']}"
-                    verdict = f"{_question('', p['actual']).verdict(id, self.name_of(id))} {score(*self.score)}"
+                    verdict = f"{_question(state, '', p['actual']).verdict(id, self.name_of(id))} {score(*self.score)}"
         if not self._can_predict(state) or not _blocks_are_marks(state):
             return verdict, ""
         guess = self._guess(self.selected)
         token = state.requests[self.selected].pending[0][1]
-        question = _question(token, None)
+        question = _question(state, token, None)
         if guess is not None:
             return verdict, question.after(f"#{guess}")
         return verdict, f"And {quoted(token)}? Click a block." if verdict else question.ask
@@ -380,10 +381,12 @@ def _blocks_are_marks(state: MemoryState) -> bool:
     return pool_grid(state.num_blocks, (0, 0, 376, 206)).per_cell == 1
 
 
-def _question(token: str, block_id: int | None) -> Question:
-    """Where the K and V of a token will go; ``block_id``: where they went, once that is known."""
+def _question(state: MemoryState, token: str, block_id: int | None) -> Question:
+    """Where the K and V of a token will go; ``block_id``: where they went, once that is known. Of several groups of
+    layers the first one's is asked for."""
+    whose = "the K and V" if len(state.windows) == 1 else "layer 0's K and V"
     return Question(
-        f"Where will the K and V of {quoted(token)} go? Click a block.",
+        f"Where will {whose} of {quoted(token)} go? Click a block.",
         "You say {guess}. Take the step and see.",
         {f"block.{block_id}": f"✓ #{block_id}, right."},
         f"You said {{guess}}, it went into #{block_id}.",

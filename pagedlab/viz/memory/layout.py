@@ -20,6 +20,7 @@ from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.pool import pool_marks
 from pagedlab.viz.kit.scene import Scene
 from pagedlab.viz.kit.text import fitted, measure, wrapped
+from pagedlab.viz.memory.groups import group_heads, group_tables, shown_groups
 from pagedlab.viz.memory.places import BOTTOM, LEFT, POOL, RIGHT, SEEN, TABLE, TOP
 from pagedlab.viz.memory.rows import Rows, place_rows, seen_marks, table_marks, waiting_marks
 from pagedlab.viz.memory.words import headline, scale, story
@@ -47,7 +48,7 @@ def marks(scene: Scene) -> list[Mark]:
         *_titles(scene, grid),
         *seen_marks(scene, rows),
         *waiting_marks(scene, rows),
-        *table_marks(scene, rows),
+        *(group_tables(scene, rows) if scene.has_groups else table_marks(scene, rows)),
         *pool_marks(scene, grid),
         *cpu_marks(scene, (POOL[0], BOTTOM - CPU_ROOM)),
         *_arrow(scene, rows, grid),
@@ -115,9 +116,13 @@ def _titles(scene: Scene, grid: Grid) -> Iterator[Mark]:
         "title.table",
         (TABLE[0], 66),
         "text s11 bold soft",
-        "SLOTS" if scene.state.era == "contiguous" else "BLOCK TABLE",
+        "SLOTS" if scene.state.era == "contiguous" else "BLOCK TABLES" if scene.has_groups else "BLOCK TABLE",
     )
+    if scene.has_groups:
+        yield from group_heads(scene)
     second = "physical blocks" if grid.per_cell == 1 else f"each cell {grid.per_cell} neighbouring blocks"
+    if scene.has_groups and None in scene.state.windows and grid.per_cell == 1:
+        second = "dashed: layers with a window"
     pool = Flow(POOL[0], 66).text("title.pool", memory_title(scene.header), "s11 bold soft")
     yield from pool.text("title.pool.2", second, "s11 soft", gap=8)
     if grid.tier in ("detail", "medium"):
@@ -182,10 +187,11 @@ def _arrow(scene: Scene, rows: Rows, grid: Grid) -> Iterator[Mark]:
     """From the table's row that was written in this step (else its last) to its block."""
     if not rows.place or scene.swapped:
         return
+    table = scene.tables[shown_groups(scene)[-1]] if scene.has_groups else scene.table  # the one beside the pool
     written = {b for b, _ in scene.state.written}
-    touched = [i for i in rows.place if scene.table[i] in written]
+    touched = [i for i in rows.place if table[i] in written]
     logical = max(touched or rows.place)
-    block_id = scene.table[logical]
+    block_id = table[logical]
     y, h = rows.place[logical]
     x0, y0 = TABLE[0] + TABLE[1], y + h / 2
     x, top, w, _ = grid.place(block_id // grid.per_cell)

@@ -80,7 +80,7 @@ def _seen(scene: Scene, width: int, color: bool) -> list[str]:
     new = set(state.written)
     lines = [f"What {scene.names[request_id]} sees: logical block → physical block, and its tokens"]
     room = width - 26
-    table = scene.table
+    table, tables = scene.table, scene.tables if scene.has_groups else [scene.table]
     shown = range(len(table)) if len(table) <= 8 else [0, *range(len(table) - 6, len(table))]
     for i in shown:
         if len(table) > 8 and i == len(table) - 6:
@@ -101,7 +101,8 @@ def _seen(scene: Scene, width: int, color: bool) -> list[str]:
                 clip(written, room - 8) if cells(written) <= room - 8 else "…" + written[-(room - 10) :]
             )
             tail += f" +{size - filled}·"
-        head = f"{i:3d} → {_paint(scene, request_id, f'#{table[i]:<5d}', color)}{filled:3d}/{size:<4d}{shared:<4s}"
+        where = "/".join(f"#{of_group[i]}" if of_group[i] else "null" for of_group in tables)
+        head = f"{i:3d} → {_paint(scene, request_id, f'{where:<6s}', color)}{filled:3d}/{size:<4d}{shared:<4s}"
         lines.append(f"{head}  {tail}")
     if request.pending and request.status != "refused":
         note = (

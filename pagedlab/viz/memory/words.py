@@ -6,7 +6,7 @@ from typing import Any
 
 from pagedlab.viz.kit.labels import plural
 from pagedlab.viz.kit.narrator import in_brief, narrate
-from pagedlab.viz.kit.scene import Scene, bytes_per_block
+from pagedlab.viz.kit.scene import Scene, bytes_per_block, layers_of_a_block
 from pagedlab.viz.kit.strip import step_text
 
 
@@ -23,13 +23,15 @@ def headline(scene: Scene, num_steps: int | None = None) -> str:
     if not table:
         verb = "preempted" if request.status == "preempted" else "waiting"
         return f"{verb}: {plural(request.num_tokens, 'token')}, none in memory"
+    held = [sum(block_id != 0 for block_id in of_group) for of_group in scene.tables]
     left = len(table) * state.block_size - request.num_computed_tokens
     tokens = plural(request.num_computed_tokens, "token")
     if scene.swapped:
         return f"swapped out: {tokens} in {plural(len(table), 'CPU block')}"
     if scene.selected in state.regions:
         return f"{tokens} in {plural(len(table), 'slot')} in one piece, {left} left"
-    return f"{tokens} in {plural(len(table), 'block')}, {plural(left, 'slot') if left else 'no slot'} left"
+    blocks = plural(len(table), "block") if not scene.has_groups else f"{' + '.join(map(str, held))} blocks"
+    return f"{tokens} in {blocks}, {plural(left, 'slot') if left else 'no slot'} left"
 
 
 def title(scene: Scene, num_steps: int | None = None) -> str:
@@ -48,7 +50,7 @@ def scale(header: dict[str, Any], block_size: int) -> str:
         return ""
     amount = f"{total / 2**20:.3g} MiB" if total >= 2**20 else f"{total / 2**10:.4g} KiB"
     return (
-        f"1 block = {plural(block_size, 'token')} × {plural(s['num_layers'], 'layer')} × 2 (K, V) × "
+        f"1 block = {plural(block_size, 'token')} × {plural(layers_of_a_block(s), 'layer')} × 2 (K, V) × "
         f"{plural(s['num_kv_heads'], 'head')} × {s['head_size']} numbers × {s['bytes_per_element']} bytes = {amount}"
     )
 

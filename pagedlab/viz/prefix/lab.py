@@ -12,7 +12,7 @@ import ipywidgets
 from pagedlab.errors import PagedlabError
 from pagedlab.trace import MemoryState, Trace, TraceDriver
 from pagedlab.trace import events as ev
-from pagedlab.viz.drivers import as_driver
+from pagedlab.viz.drivers import with_one_table
 from pagedlab.viz.kit.badge import badge_text
 from pagedlab.viz.kit.driver_lab import DriverLab
 from pagedlab.viz.kit.history import Tally
@@ -37,7 +37,7 @@ def prefix_hits(
     owners = (what, getattr(what, "llm", None))  # an engine's, or that of a driver's engine
     tokenizer = next(filter(None, (getattr(owner, "tokenizer", None) for owner in owners)), None)
     encode = encode or (tokenizer.encode if tokenizer else None)
-    return PrefixHits(PrefixLab(as_driver(what), prompt, encode, getattr(tokenizer, "piece", None)))
+    return PrefixHits(PrefixLab(with_one_table(what), prompt, encode, getattr(tokenizer, "piece", None)))
 
 
 class PrefixHits(LabBox):

@@ -9,7 +9,7 @@ from typing import Any
 from pagedlab.errors import PagedlabError, whole
 from pagedlab.trace import MemoryState, Trace, TraceDriver
 from pagedlab.trace import events as ev
-from pagedlab.viz.drivers import as_driver, recorded
+from pagedlab.viz.drivers import recorded, with_one_table
 from pagedlab.viz.kit import panes
 from pagedlab.viz.kit.badge import badge_text
 from pagedlab.viz.kit.cursor import Cursor
@@ -33,7 +33,7 @@ def preemption(left: Any, right: Any, *, select: str | None = None, step: int | 
     ``step``: where to open (default: the first step in which somebody makes room, where that is recorded, else the
     first). Raises PagedlabError for runs that do not serve the same requests, and for what holds no trace.
     """
-    return PreemptionLab([as_driver(left), as_driver(right)], select=select, step=step)
+    return PreemptionLab([with_one_table(left), with_one_table(right)], select=select, step=step)
 
 
 def _side(side: Any) -> int:
