@@ -26,6 +26,8 @@ class EngineConfig:
     async_scheduling: plan each step before the tokens of the one before are waited for, as vLLM does by default except
     on CPUs. Where the model runs on the CPU, as the plan does, it gains no time; memory changes as on a GPU. Not in the
     paper's era.
+    batch_invariant: give a request the same logits, bit for bit, alone and in any batch, cold and from the cache, in
+    chunks and after a preemption, on one machine with one number of threads. Slower; not on every executor.
     """
 
     block_size: int = 16
@@ -42,6 +44,7 @@ class EngineConfig:
     swap_space: float | None = None
     num_cpu_blocks_override: int | None = None
     async_scheduling: bool = False
+    batch_invariant: bool = False
 
     def __post_init__(self) -> None:
         for name in ("block_size", "device_memory", "max_num_seqs", "max_num_batched_tokens"):
@@ -53,7 +56,7 @@ class EngineConfig:
         if not is_whole(self.seed) or not -(1 << 63) <= int(self.seed) < 1 << 63:
             raise PagedlabError(f"seed is {self.seed!r}; it must be a whole number of at most 63 bits.")
         self.seed = int(self.seed)
-        for name in ("enable_prefix_caching", "async_scheduling"):
+        for name in ("enable_prefix_caching", "async_scheduling", "batch_invariant"):
             if not isinstance(getattr(self, name), bool):
                 raise PagedlabError(f"{name} is {getattr(self, name)!r}; it must be True or False.")
         share = self.gpu_memory_utilization

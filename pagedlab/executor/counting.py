@@ -57,6 +57,7 @@ class CountingExecutor:
     """See :class:`pagedlab.executor.Executor`. ``LLM(device="counting")`` takes it; the model has no other name."""
 
     sampler = staticmethod(choose)
+    can_be_batch_invariant = True  # nothing is added up over a batch
 
     def __init__(self, model: str = "counting", *, device: Any = None, dtype: Any = None, seed: int = 0) -> None:
         if model != "counting" or dtype is not None:
