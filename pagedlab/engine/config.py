@@ -29,6 +29,8 @@ class EngineConfig:
     prefix_cache_retention_interval: where layers look back only so far, at which multiples of tokens their blocks can
     be found again (0: only where a prompt ends, or a start that prompts share; None: everywhere). A multiple of
     block_size.
+    batch_invariant: give a request the same logits, bit for bit, alone and in any batch, cold and from the cache, in
+    chunks and after a preemption, on one machine with one number of threads. Slower; not on every executor.
     """
 
     block_size: int = 16
@@ -46,6 +48,7 @@ class EngineConfig:
     num_cpu_blocks_override: int | None = None
     async_scheduling: bool = False
     prefix_cache_retention_interval: int | None = 0
+    batch_invariant: bool = False
 
     def __post_init__(self) -> None:
         for name in ("block_size", "device_memory", "max_num_seqs", "max_num_batched_tokens"):
@@ -64,7 +67,7 @@ class EngineConfig:
         if not is_whole(self.seed) or not -(1 << 63) <= int(self.seed) < 1 << 63:
             raise PagedlabError(f"seed is {self.seed!r}; it must be a whole number of at most 63 bits.")
         self.seed = int(self.seed)
-        for name in ("enable_prefix_caching", "async_scheduling"):
+        for name in ("enable_prefix_caching", "async_scheduling", "batch_invariant"):
             if not isinstance(getattr(self, name), bool):
                 raise PagedlabError(f"{name} is {getattr(self, name)!r}; it must be True or False.")
         share = self.gpu_memory_utilization

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable
+from typing import Any
 
 from pagedlab.engine.beam import BeamSearchParams
 from pagedlab.engine.request import SamplingParams
@@ -37,6 +38,26 @@ NOTHING_TO_OVERLAP = (
     "What it changes in memory is as on a GPU. (vLLM leaves it off on CPUs.)"
 )
 MORE_MEMORY = "give it more memory (gpu_memory_utilization, device_memory) or blocks (num_gpu_blocks_override)."
+
+
+def executor_cannot(executor: Any, attention: Any, batch_invariant: bool) -> str | None:
+    """Of an ``attention`` that is not ours, for an executor that has none to replace; of ``batch_invariant=True``, for
+    one whose sums go by the batch, and for attention of which nobody knows."""
+    if attention is not None and not hasattr(executor, "attention"):
+        return f"{type(executor).__name__} has no attention that could be replaced."
+    if not batch_invariant:
+        return None
+    if not getattr(executor, "can_be_batch_invariant", False):
+        return (
+            f"batch_invariant=True is not kept by {type(executor).__name__}: the order of its sums goes by the size "
+            'of the batch. It is kept where torch runs the model (device="cpu", "cuda" or "mps").'
+        )
+    if attention is not None:
+        return (
+            "batch_invariant=True is kept by pagedlab's own attention, in fixed tiles, and says nothing of another "
+            "one. Leave attention= out, or batch_invariant."
+        )
+    return None
 
 
 def prompt_too_long(num_tokens: int, max_model_len: int) -> str | None:
