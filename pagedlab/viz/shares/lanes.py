@@ -75,7 +75,7 @@ def _run(scene: Scene, step: Step, call: Step, place: tuple[float, float], now: 
         if request_id in call.sampled:
             text, cls = (f"→ {quoted(call.sampled[request_id])}",), ""
         elif request_id in ended:
-            text, cls = ("token dropped: it had ended", "dropped"), "alarm"
+            text, cls = ("token dropped", "dropped"), "alarm"
         else:
             text, cls = (f"{share.num_tokens:,} tokens, more to come", f"{share.num_tokens:,} tokens"), "soft"
         lines.append((request_id, text, cls))

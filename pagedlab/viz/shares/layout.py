@@ -24,18 +24,18 @@ VIEWS = {"step": "One step", "lanes": "Plan and run"}
 BAR = (112.0, 40.0)  # top, height
 LEAST = 7.0  # pixels of a share of one token
 ASK, ANSWER = 184.0, (92.0, 26.0)
-ROWS, PITCH, MOST_ROWS = 262.0, 21.0, 9
+ROWS, PITCH, MOST_ROWS = 274.0, 21.0, 9
 TRACK = (126.0, 640.0)  # left and right of what a request has computed
 NUMBERS = (742.0, 926.0)  # right edges: in this step, to compute next
-STORY = 474.0
+STORY = 481.0
 TIME = (538.0, 34.0)
 STATUS = {"running": "runs", "finished": "done", "refused": "refused"}
 AREAS = (
     Area((0, 0, 960, 82)),
     Area((0, 82, 960, 80), "chart", (LEFT, RIGHT)),
-    Area((0, 162, 960, 66)),
-    Area((0, 228, 960, 228), "chart", (LEFT, RIGHT)),
-    Area((0, 456, 960, 48)),
+    Area((0, 162, 960, 76)),
+    Area((0, 238, 960, 228), "chart", (LEFT, RIGHT)),
+    Area((0, 466, 960, 38)),
     Area((0, 504, 960, 22)),
     Area((0, 526, 960, 50), "chart", (LEFT, RIGHT)),
 )
@@ -157,7 +157,7 @@ def _bar(scene: Scene) -> Iterator[Mark]:
 
 
 def _requests(scene: Scene) -> Iterator[Mark]:
-    y = ROWS - 24
+    y = ROWS - 20
     what = "grey: computed before · full: in this step · dashed: to compute"
     yield from heading("rows", (LEFT, y), "REQUESTS", what)
     yield Mark("rows.now", (NUMBERS[0], y), "text s11 soft end", "in this step")
@@ -190,8 +190,9 @@ def _request(scene: Scene, request_id: str, y: float, longest: int) -> Iterator[
     computed = request.num_computed_tokens if request.status != "finished" else 0
     x = TRACK[0]
     parts = [("before", computed - now, "cell sharp ghost"), ("now", now, f"cell sharp {hue}")]
+    waits_for_one = is_placeholder(scene.state, request_id, scene.ahead)
     left = max(0, request.num_tokens - computed) if request.status != "finished" else 0
-    for name, n, cls in (*parts, ("left", left, f"cell sharp waiting {hue}")):
+    for name, n, cls in (*parts, ("left", left + waits_for_one, f"cell sharp waiting {hue}")):
         w = n * per_token
         if n > 0:
             w = max(w, 3.0)
@@ -203,7 +204,7 @@ def _request(scene: Scene, request_id: str, y: float, longest: int) -> Iterator[
         return
     n = to_compute(scene.state, request_id, scene.ahead)
     text = f"{n:,}"
-    if is_placeholder(scene.state, request_id, scene.ahead):
+    if waits_for_one:
         text = "1, still being sampled"
     elif scene.ahead and n == 0 and request.status == "running":
         text = "0, its last is under way"
