@@ -56,6 +56,7 @@ def _lanes(scene: Scene) -> Iterator[Mark]:
 
 def _plan(scene: Scene, step: Step, place: tuple[float, float], now: str) -> Iterator[Mark]:
     lines = [(r, _planned(scene, r, share), "") for r, share in step.shares.items()]
+    lines += [(r, ("thrown out",), "alarm") for r in step.preempted]
     yield from _box(scene, f"plan.{step.number}", f"plan {step.number}", LANES["PLAN"], place, lines, now)
 
 

@@ -195,7 +195,7 @@ def _request(scene: Scene, request_id: str, y: float, longest: int) -> Iterator[
     for name, n, cls in (*parts, ("left", left + waits_for_one, f"cell sharp waiting {hue}")):
         w = n * per_token
         if n > 0:
-            w = max(w, 3.0)
+            w = max(w, 7.0 if name == "left" else 3.0)
             yield Mark(f"{id}.{name}", (x, y, w, 10), cls, tip=f"{labels.plural(n, 'token')}")
             x += w
     if share:

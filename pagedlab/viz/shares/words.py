@@ -56,13 +56,18 @@ def overlap(steps: Sequence[Step], names: Names) -> list[str]:
                 f"{name} ended by {reason}. Plan {step.number} had been made with it, so one token too many is "
                 "computed, and dropped."
             )
-        elif reason == "length":
+        elif reason == "length" and request_id not in step.preempted:
             sentences.append(
                 f"{name}'s last token was under way when plan {step.number} was made: it is not in it, but its blocks "
                 "were still taken."
             )
     for request_id in step.preempted:
-        if before and request_id in before.shares:
+        if request_id in step.finished:
+            sentences.append(
+                f"{names[request_id]} was thrown out while its last token was being sampled. It is done with that "
+                "token, and does not come back."
+            )
+        elif before and request_id in before.shares:
             sentences.append(
                 f"{names[request_id]} was thrown out while its token was being sampled. It keeps the token, and waits "
                 "for it before it comes back."

@@ -158,6 +158,20 @@ def test_what_overlap_changes_is_told_where_it_happens(model):
     assert len([e for e in stopped.trace.events if e.kind == "token_sampled"]) == answer.index(answer[3]) + 1
 
 
+def test_a_victim_whose_last_token_is_under_way_is_told_as_one(model):
+    """What happens in the pair of recordings of chapter 13: r4 is thrown out, and done with the token that comes."""
+    llm = engine(model, lengths=(), later=(), async_scheduling=True, num_gpu_blocks_override=6)
+    llm.add_request([3] * 11, SamplingParams(max_tokens=6, ignore_eos=True))
+    llm.add_request([4] * 7, SamplingParams(max_tokens=2, ignore_eos=True))
+    lab = token_budget(run_out(llm))
+    thrown = next(e for e in llm.trace.events if e.kind == "request_preempted")
+    found = sentences(lab)
+    at = next(i for i, text in enumerate(found) if "B was thrown out while its last token was being sampled" in text)
+    lab.seek(at)
+    assert thrown.request_id == "B" and "thrown out" in texts(lab).values()
+    assert not any("B's last token was under way when plan" in text for text in found)
+
+
 def test_it_opens_from_an_engine_a_driver_a_trace_and_a_file(model, tmp_path):
     llm = run_out(engine(model))
     path = save(llm.trace, tmp_path / "run.jsonl.gz")

@@ -28,9 +28,7 @@ def right(case: dict) -> dict[str, int]:
     manager.allocate_slots(request, r["computed"])
     request.status, request.num_computed_tokens = "running", r["computed"]
     request.num_output_placeholders = r["awaited"]
-    scheduler = AsyncScheduler(
-        manager, max_num_seqs=1, max_num_batched_tokens=case["budget"], max_model_len=1 << 20
-    )
+    scheduler = AsyncScheduler(manager, max_num_seqs=1, max_num_batched_tokens=case["budget"], max_model_len=1 << 20)
     scheduler.running.append(request)
     output = scheduler.schedule()
     scheduler.update_after_schedule(output)
@@ -95,8 +93,8 @@ def _of(name: str) -> Callable[[dict, Any], str | None]:
         expected = right(case)[name]
         if answer[name] == expected:
             return None
-        told = f"{case['request']}, budget {case['budget']}, blocks of {case['block_size']}"
-        return f"{told}: {name} is {show(answer[name])}, expected is {expected}"
+        question = f"{case['request']}, budget {case['budget']}, blocks of {case['block_size']}"
+        return f"{question}: {name} is {show(answer[name])}, expected is {expected}"
 
     return broken
 
