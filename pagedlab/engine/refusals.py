@@ -72,6 +72,17 @@ def prompt_too_long(num_tokens: int, max_model_len: int) -> str | None:
     return None
 
 
+def never_whole(max_num_batched_tokens: int, max_model_len: int) -> str | None:
+    """Without chunked prefill. Source: vLLM ``config/scheduler.py``, ``SchedulerConfig.verify_max_model_len``."""
+    if max_num_batched_tokens >= max_model_len:
+        return None
+    return (
+        f"Without chunked prefill a step must have room for the longest request: max_num_batched_tokens is "
+        f"{max_num_batched_tokens}, max_model_len {max_model_len}. Raise the one, lower the other, or leave "
+        "enable_chunked_prefill on."
+    )
+
+
 def unknown_stop_token(params: SamplingParams | BeamSearchParams, vocab_size: int) -> str | None:
     """Of a stop token that the model can never write; token ids go from 0 to ``vocab_size`` - 1."""
     unknown = [token for token in getattr(params, "stop_token_ids", ()) if token >= vocab_size]
