@@ -7,6 +7,7 @@ trace. ``fragmentation()`` serves one workload in contiguous and in paged memory
 (``pagedlab.parity.side_by_side``).
 ``knobs()`` turns four knobs on a card of your choice, over a real run on this machine.
 ``kernel_walk(llm)`` follows one query through the watched attention kernel, block by block.
+``flips(runs)`` holds one request's answer in several runs against the first, and marks where each leaves it.
 ``preemption(left, right)`` shows memory run out in two runs of one workload, and what it cost to bring victims back.
 """
 
@@ -15,6 +16,7 @@ from typing import Any
 
 _LABS = {
     "memory_map": "pagedlab.viz.memory.lab",
+    "flips": "pagedlab.viz.apart.lab",
     "fragmentation": "pagedlab.viz.strips.lab",
     "kernel_walk": "pagedlab.viz.kernel.lab",
     "knobs": "pagedlab.viz.board.lab",
@@ -23,7 +25,7 @@ _LABS = {
     "step_both": "pagedlab.viz.side_by_side.lab",
 }
 
-__all__ = ["fragmentation", "kernel_walk", "knobs", "memory_map", "preemption", "prefix_hits", "step_both"]
+__all__ = ["flips", "fragmentation", "kernel_walk", "knobs", "memory_map", "preemption", "prefix_hits", "step_both"]
 
 
 def __getattr__(name: str) -> Any:
