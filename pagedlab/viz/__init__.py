@@ -8,6 +8,7 @@ trace. ``fragmentation()`` serves one workload in contiguous and in paged memory
 ``knobs()`` turns four knobs on a card of your choice, over a real run on this machine.
 ``kernel_walk(llm)`` follows one query through the watched attention kernel, block by block.
 ``token_budget(what)`` shows each step as a bar of tokens by request within its budget, and plan and run as two lanes.
+``flips(runs)`` holds one request's answer in several runs against the first, and marks where each leaves it.
 ``preemption(left, right)`` shows memory run out in two runs of one workload, and what it cost to bring victims back.
 """
 
@@ -16,6 +17,7 @@ from typing import Any
 
 _LABS = {
     "memory_map": "pagedlab.viz.memory.lab",
+    "flips": "pagedlab.viz.apart.lab",
     "fragmentation": "pagedlab.viz.strips.lab",
     "kernel_walk": "pagedlab.viz.kernel.lab",
     "knobs": "pagedlab.viz.board.lab",
@@ -26,6 +28,7 @@ _LABS = {
 }
 
 __all__ = [
+    "flips",
     "fragmentation",
     "kernel_walk",
     "knobs",
