@@ -356,6 +356,19 @@ def bench_engine(
     run(model=model, cases=cases, rounds=rounds, against=against, json=json, out=out)
 
 
+@bench.command("budget")
+def bench_budget(
+    rounds: Annotated[int, typer.Option(help="Rounds; the median counts.")] = 3,
+    model: Model = "smollm2",
+    json: Json = False,
+    out: Out = None,
+) -> None:
+    """A long prompt beside requests that decode, under budgets of 64 to 8,192 tokens a step."""
+    from pagedlab.bench.budget import run
+
+    run(model=model, rounds=rounds, json=json, out=out)
+
+
 @bench.command("paging")
 def bench_paging(
     steps: Annotated[int, typer.Option(help="Steps on each side; medians count.")] = 7,

@@ -47,7 +47,7 @@ def paged_attention(
                      in float32: where one overflows all the same, the result is NaN
     sliding_window   a query sees itself and the `sliding_window - 1` tokens before it (Mistral); None: all before it
     soft_cap         scores become `soft_cap * tanh(score / soft_cap)` before the softmax (Gemma 2)
-    backend          one of `BACKENDS`: "reference", "torch" or "triton"; None chooses by device
+    backend          one of `BACKENDS`: "fixed_tiles", "reference", "torch" or "triton"; None chooses by device
 
     Returns `[tokens, query heads, head size]` in query's dtype. Memory that no token was written to may hold anything,
     NaN included: it is never part of the result. Raises PagedlabError for inputs that cannot be right. On a GPU the
@@ -74,19 +74,21 @@ def for_all_layers(
     seq_lens: torch.Tensor,
     query_start_loc: torch.Tensor,
     sliding_window: int | None = None,
+    *,
+    backend: str | None = None,
 ) -> Callable[[torch.Tensor, LayerKV], torch.Tensor]:
     """`paged_attention` for one step of a model: `attend(query, layer)`, where tables, lengths and the window are the
     same in every layer.
 
     They are looked at once, at the first layer, instead of in each one; the results are the same. kv_pool: any layer of
-    the pool. Errors as of `paged_attention`.
+    the pool. backend, and errors: as of `paged_attention`.
     """
     places = (block_tables, seq_lens, query_start_loc)
     run: list[Callable[..., torch.Tensor]] = []
 
     def attend(query: torch.Tensor, layer: LayerKV) -> torch.Tensor:
         if not run:
-            chosen = backend_for(None, query.device)
+            chosen = backend_for(backend, query.device)
             check_inputs(query, layer, *places)
             if can_look(query.device, chosen):
                 check_values(len(query), layer, *places)

@@ -2,6 +2,7 @@
 
 triton      the kernels of `kernels/`: the quick one on a GPU (and, under TRITON_INTERPRET=1, on a CPU, slowly)
 torch       the quick one on a CPU, and what runs on a GPU without Triton
+fixed_tiles the one whose results are the same bits in every batch, for `LLM(batch_invariant=True)`
 reference   what attention *is*, in float64, one request at a time: slow, and plainly right
 """
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 BACKENDS = {
     "triton": "pagedlab.attention.triton_backend",
     "torch": "pagedlab.attention.torch_backend",
+    "fixed_tiles": "pagedlab.attention.fixed_tiles",
     "reference": "pagedlab.attention.reference",
 }
 
@@ -39,6 +41,7 @@ class AttentionBackend:
     copy_blocks  `copy_blocks(data, sources, destinations)`: whole blocks of `KVPool.data`, as if all were read first
     looks        does it look at lengths and block ids itself, so that checking them costs nobody a wait?
     why_not      why it cannot run on this machine, or None
+    batch_invariant  does a token get the same bits whatever else is in the batch, and however its prompt is cut?
     """
 
     name: str
@@ -49,15 +52,17 @@ class AttentionBackend:
     copy_blocks: Callable[[torch.Tensor, list[int], list[int]], None]
     looks: bool = True
     why_not: Callable[[], str | None] = lambda: None
+    batch_invariant: bool = False
 
 
-def choose_backend(backend: str | None, device: torch.device | None) -> str:
-    """The back end for this device, or the one that was asked for. Raises PagedlabError for an unknown name, for one
-    that cannot run here, and for a device for which there is none."""
+def choose_backend(backend: str | None, device: torch.device | None, batch_invariant: bool = False) -> str:
+    """The back end for this device, of those that are `batch_invariant` where that is wanted; or the one that was asked
+    for by name. Raises PagedlabError for an unknown name, for one that cannot run here, and for a device for which
+    there is none."""
     if backend is None:
         for name in BACKENDS:
             found = backend_named(name)
-            if device.type in found.devices and not found.why_not():
+            if device.type in found.devices and found.batch_invariant >= batch_invariant and not found.why_not():
                 return name
         raise PagedlabError(f"No attention back end is made for {device}; try backend='torch'.")
     if backend not in BACKENDS:

@@ -26,10 +26,14 @@ def other_tokens(
 
 def logits_after(model: LlamaModel, token_ids: list[int]) -> torch.Tensor:
     """Float32 [vocabulary], of the token that comes next; one pass over all of them, without a pool."""
+    return model.logits(hidden_after(model, token_ids)[None])[0]
+
+
+def hidden_after(model: LlamaModel, token_ids: list[int]) -> torch.Tensor:
+    """[hidden size] behind the last token, normalised: what the rows of ``model.head`` are multiplied with."""
 
     def attend(layer: int, *heads: torch.Tensor) -> torch.Tensor:
         query, key, value = (of.transpose(0, 1)[None] for of in heads)
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=True)[0].transpose(0, 1)
 
-    hidden = model(torch.tensor(token_ids), torch.arange(len(token_ids)), attend)
-    return model.logits(hidden[-1:])[0]
+    return model(torch.tensor(token_ids), torch.arange(len(token_ids)), attend)[-1]

@@ -18,6 +18,9 @@ class EngineConfig:
     device_memory: how many bytes the "card" has when the engine runs on a CPU (on a GPU the card is asked).
     num_gpu_blocks_override: the pool's size in blocks, the null block included; beats both.
     max_model_len: longest request in tokens, prompt and output together (None: the model's own limit).
+    enable_chunked_prefill: a prompt may be computed in pieces, of what is left of each step's max_num_batched_tokens.
+    False: a request comes in only where a step has room for all its tokens, so max_num_batched_tokens must be at least
+    max_model_len. (Never in the paper's era.)
     era: "v1" (what vLLM runs), or "paper" (fork, copy-on-write and swap, as in vLLM v0.2.0; no prefix cache, no chunked
     prefill, no null block).
     preemption: what happens to a victim's blocks when memory runs out: "recompute" or, in the paper's era, "swap".
@@ -29,6 +32,8 @@ class EngineConfig:
     prefix_cache_retention_interval: where layers look back only so far, at which multiples of tokens their blocks can
     be found again (0: only where a prompt ends, or a start that prompts share; None: everywhere). A multiple of
     block_size.
+    batch_invariant: give a request the same logits, bit for bit, alone and in any batch, cold and from the cache, in
+    chunks and after a preemption, on one machine with one number of threads. Slower; not on every executor.
     """
 
     block_size: int = 16
@@ -46,6 +51,8 @@ class EngineConfig:
     num_cpu_blocks_override: int | None = None
     async_scheduling: bool = False
     prefix_cache_retention_interval: int | None = 0
+    batch_invariant: bool = False
+    enable_chunked_prefill: bool = True
 
     def __post_init__(self) -> None:
         for name in ("block_size", "device_memory", "max_num_seqs", "max_num_batched_tokens"):
@@ -64,7 +71,7 @@ class EngineConfig:
         if not is_whole(self.seed) or not -(1 << 63) <= int(self.seed) < 1 << 63:
             raise PagedlabError(f"seed is {self.seed!r}; it must be a whole number of at most 63 bits.")
         self.seed = int(self.seed)
-        for name in ("enable_prefix_caching", "async_scheduling"):
+        for name in ("enable_prefix_caching", "async_scheduling", "enable_chunked_prefill", "batch_invariant"):
             if not isinstance(getattr(self, name), bool):
                 raise PagedlabError(f"{name} is {getattr(self, name)!r}; it must be True or False.")
         share = self.gpu_memory_utilization
@@ -83,6 +90,7 @@ class EngineConfig:
             raise PagedlabError(f'preemption is {self.preemption!r}; allowed are "recompute" and "swap".')
         if self.era == "paper":
             self.enable_prefix_caching = False  # nobody found blocks by their content then
+            self.enable_chunked_prefill = False
             if self.async_scheduling:
                 raise PagedlabError('async_scheduling=True needs era="v1": the paper\'s era knew no such thing.')
         elif self.preemption == "swap":

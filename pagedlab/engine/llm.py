@@ -79,9 +79,9 @@ class LLM:
         self.parts = self.era.PARTS | {name: part for name, part in given.items() if part is not None}
 
         self.executor = find_executor(executor, model, device=device, dtype=dtype, seed=k.seed)
+        if reason := refusals.executor_cannot(self.executor, attention, k.batch_invariant):
+            raise PagedlabError(reason)
         if attention is not None:
-            if not hasattr(self.executor, "attention"):
-                raise PagedlabError(f"{type(self.executor).__name__} has no attention that could be replaced.")
             self.executor.attention = attention
         self.tokenizer, self.model_config = self.executor.tokenizer, self.executor.model_config
         most = self.model_config.max_model_len

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable
+from typing import Any
 
 from pagedlab.engine.beam import BeamSearchParams
 from pagedlab.engine.request import SamplingParams
@@ -39,6 +40,26 @@ NOTHING_TO_OVERLAP = (
 MORE_MEMORY = "give it more memory (gpu_memory_utilization, device_memory) or blocks (num_gpu_blocks_override)."
 
 
+def executor_cannot(executor: Any, attention: Any, batch_invariant: bool) -> str | None:
+    """Of an ``attention`` that is not ours, for an executor that has none to replace; of ``batch_invariant=True``, for
+    one whose sums go by the batch, and for attention of which nobody knows."""
+    if attention is not None and not hasattr(executor, "attention"):
+        return f"{type(executor).__name__} has no attention that could be replaced."
+    if not batch_invariant:
+        return None
+    if not getattr(executor, "can_be_batch_invariant", False):
+        return (
+            f"batch_invariant=True is not kept by {type(executor).__name__}: the order of its sums goes by the size "
+            'of the batch. It is kept where torch runs the model (device="cpu", "cuda" or "mps").'
+        )
+    if attention is not None:
+        return (
+            "batch_invariant=True is kept by pagedlab's own attention, in fixed tiles, and says nothing of another "
+            "one. Leave attention= out, or batch_invariant."
+        )
+    return None
+
+
 def prompt_too_long(num_tokens: int, max_model_len: int) -> str | None:
     """Of a prompt of so many tokens, or none, before its memory is looked at."""
     if num_tokens == 0:
@@ -49,6 +70,17 @@ def prompt_too_long(num_tokens: int, max_model_len: int) -> str | None:
             f"{max_model_len - 1}. Shorten the prompt."
         )
     return None
+
+
+def never_whole(max_num_batched_tokens: int, max_model_len: int) -> str | None:
+    """Without chunked prefill. Source: vLLM ``config/scheduler.py``, ``SchedulerConfig.verify_max_model_len``."""
+    if max_num_batched_tokens >= max_model_len:
+        return None
+    return (
+        f"Without chunked prefill a step must have room for the longest request: max_num_batched_tokens is "
+        f"{max_num_batched_tokens}, max_model_len {max_model_len}. Raise the one, lower the other, or leave "
+        "enable_chunked_prefill on."
+    )
 
 
 def unknown_stop_token(params: SamplingParams | BeamSearchParams, vocab_size: int) -> str | None:

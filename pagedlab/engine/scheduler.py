@@ -38,7 +38,8 @@ class Scheduler:
 
     There is no prefill phase and no decode phase: each request has tokens that are not computed yet, many (a prompt)
     or one (just sampled), and gets as many as the budget allows. Running requests come first, so a decode never waits
-    for a prompt; a long prompt is cut into chunks.
+    for a prompt; a long prompt is cut into chunks. Without ``enable_chunked_prefill`` it waits for a step that has room
+    for all of it, and so do those behind it.
 
     Where the pool is exhausted, the request that was admitted last gives its blocks back and waits again, at the head
     of the queue, with nothing computed (recomputation; V1 knows no swap).
@@ -47,7 +48,13 @@ class Scheduler:
     """
 
     def __init__(
-        self, kv_cache_manager: Any, *, max_num_seqs: int, max_num_batched_tokens: int, max_model_len: int
+        self,
+        kv_cache_manager: Any,
+        *,
+        max_num_seqs: int,
+        max_num_batched_tokens: int,
+        max_model_len: int,
+        enable_chunked_prefill: bool = True,
     ) -> None:
         if min(max_num_seqs, max_num_batched_tokens, max_model_len) < 1:
             raise ValueError(
@@ -58,6 +65,7 @@ class Scheduler:
         self.max_num_seqs = max_num_seqs
         self.max_num_batched_tokens = max_num_batched_tokens
         self.max_model_len = max_model_len
+        self.enable_chunked_prefill = enable_chunked_prefill
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []
 
@@ -131,7 +139,10 @@ class Scheduler:
         """The first that waits, if there is room for it. Returns how many of its tokens run; 0: it waits on."""
         request = self.waiting[0]
         hits, num_hit_tokens = self.kv_cache_manager.get_computed_blocks(request)
-        num_new_tokens = min(request.num_tokens - num_hit_tokens, budget)
+        num_new_tokens = request.num_tokens - num_hit_tokens
+        if num_new_tokens > budget and not self.enable_chunked_prefill:
+            return 0
+        num_new_tokens = min(num_new_tokens, budget)
         new_blocks = self.kv_cache_manager.allocate_slots(
             request, num_new_tokens, new_computed_blocks=hits, full_sequence_must_fit=True
         )

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 class V1:
     """Parts that a learner may replace are made so: ``block_pool(num_gpu_blocks, enable_caching)``,
     ``kv_cache_manager(block_pool, block_size, max_model_len, enable_caching)``, ``scheduler(kv_cache_manager,
-    max_num_seqs=, max_num_batched_tokens=, max_model_len=)``, ``block_table(block_size)``."""
+    max_num_seqs=, max_num_batched_tokens=, max_model_len=)`` (with ``enable_chunked_prefill=False`` where that is off),
+    ``block_table(block_size)``."""
 
     PARTS: ClassVar[dict[str, Any]] = {
         "block_pool": BlockPool,
@@ -62,6 +63,10 @@ class V1:
         if llm.recorder:
             manager = observed(manager, block_pool, llm.recorder)
         make, ahead = parts["scheduler"], k.async_scheduling
+        if not k.enable_chunked_prefill:
+            if reason := refusals.never_whole(k.max_num_batched_tokens, llm.max_model_len):
+                raise PagedlabError(reason)
+            limits = limits | {"enable_chunked_prefill": False}
         scheduler = (AsyncScheduler if ahead and make is Scheduler else make)(manager, **limits)
         if ahead and not (isinstance(scheduler, AsyncScheduler) and hasattr(manager, "cache_blocks")):
             raise PagedlabError(refusals.NOT_ONE_STEP_AHEAD)

@@ -61,6 +61,7 @@ class CountingExecutor:
     "counting-hybrid", which looks at everything and then once more at the last six tokens."""
 
     sampler = staticmethod(choose)
+    can_be_batch_invariant = True  # nothing is added up over a batch
 
     def __init__(self, model: str = "counting", *, device: Any = None, dtype: Any = None, seed: int = 0) -> None:
         if model not in MODELS or dtype is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from pagedlab.attention.checks import check_values
 from pagedlab.attention.write import check_slots
 from pagedlab.attention.write import for_all_layers as write_in_all_layers
 from pagedlab.executor.abstract import ScheduledRequest
+from pagedlab.model.llama import EachToken, in_parts
 
 Attend = Callable[[torch.Tensor, LayerKV], torch.Tensor]
 
@@ -33,7 +35,9 @@ class ModelRunner:
     that a captured CUDA graph can read them.
 
     attention: a learner's own, called like ``paged_attention`` in every layer; None is pagedlab's, which looks once a
-    step at what is the same in all layers. copies: how numbers get to the device; None goes by the device.
+    step at what is the same in all layers. backend: which of ours; None is the one for the device. each_token: how
+    tokens are cut for the parts of the model that treat each on its own (``pagedlab.model.llama.in_parts``). copies:
+    how numbers get to the device; None goes by the device.
 
     Source: vLLM ``v1/worker/gpu_model_runner.py``.
     """
@@ -47,11 +51,15 @@ class ModelRunner:
         max_num_seqs: int,
         max_num_batched_tokens: int,
         max_model_len: int,
+        backend: str | None = None,
+        each_token: EachToken = in_parts,
         copies: Copies | None = None,
     ) -> None:
         self.model = model
         self.kv_pool = kv_pool
-        self._plan_reading = read_in_all_layers if attention is None else _in_each_layer(attention)
+        reading = partial(read_in_all_layers, backend=backend)
+        self._plan_reading = reading if attention is None else _in_each_layer(attention)
+        self._each_token = each_token
         copies = copies_to(model.device) if copies is None else copies
         self._copies = copies
         max_blocks = -(-max_model_len // kv_pool.block_size)
@@ -137,8 +145,8 @@ class ModelRunner:
             write[group](kv, key, value)  # all of the step's K and V first: they may be read in the same step
             return read[group](query, kv)
 
-        hidden = self.model(token_ids, positions, attend)
-        return self.model.logits(hidden[query_start_loc[1:].long() - 1])
+        hidden = self.model(token_ids, positions, attend, self._each_token)
+        return self.model.logits(hidden[query_start_loc[1:].long() - 1], self._each_token)
 
 
 def _in_each_layer(attention: Callable[..., torch.Tensor]) -> Callable[..., Attend]:

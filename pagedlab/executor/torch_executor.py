@@ -18,7 +18,8 @@ from pagedlab.executor.pool_size import MemoryInUse, PoolBudget, activation_peak
 from pagedlab.executor.runner import DrawnTokens, ModelRunner
 from pagedlab.executor.sampling import sample
 from pagedlab.executor.swap_space import SwapSpace
-from pagedlab.model.llama import LlamaModel
+from pagedlab.model.llama import LlamaModel, in_parts
+from pagedlab.model.tiles import tiles_for
 from pagedlab.model.weights import checked_device, load_model
 from pagedlab.trace.recorder import source_of
 
@@ -40,6 +41,7 @@ class TorchExecutor:
     """
 
     sampler = staticmethod(sample)
+    can_be_batch_invariant = True
 
     def __init__(
         self, model: str = "smollm2", *, device: Any = None, dtype: torch.dtype | str | None = None, seed: int = 0
@@ -60,6 +62,7 @@ class TorchExecutor:
         self.kv_pool: KVPool | None = None
         self.swap_space: SwapSpace | None = None
         self.runner: ModelRunner | None = None
+        self._batch_invariant = False
         self._drawn = DrawnTokens()
 
     def describe(self) -> dict[str, Any]:
@@ -75,12 +78,15 @@ class TorchExecutor:
             "triton": triton_version,
             "device": torch.cuda.get_device_name(device) if capability else device.type.upper(),
             "compute_capability": f"{capability[0]}.{capability[1]}" if capability else None,
-            "attention_backend": source_of(self.attention) if self.attention else choose_backend(None, device),
+            "attention_backend": source_of(self.attention) if self.attention else self._backend(),
             "dtype": str(dtype).removeprefix("torch."),
             "precision": "tf32" if shortened else str(dtype).removeprefix("torch."),
             "model": c.name,
             "model_shape": model_shape(c) | {"bytes_per_element": dtype.itemsize},
         }
+
+    def _backend(self) -> str:
+        return choose_backend(None, self.model.device, self._batch_invariant)
 
     # -------------------------------------------------------------------------------------------------------- memory
 
@@ -106,6 +112,7 @@ class TorchExecutor:
                 "Lower num_gpu_blocks_override, block_size, or device_memory."
             ) from None
         self.swap_space = SwapSpace(self.kv_pool, budget.num_cpu_blocks)
+        self._batch_invariant = config.batch_invariant
         self.runner = ModelRunner(
             model,
             self.kv_pool,
@@ -113,6 +120,8 @@ class TorchExecutor:
             max_num_seqs=config.max_num_seqs,
             max_num_batched_tokens=config.max_num_batched_tokens,
             max_model_len=config.max_model_len,
+            backend=None if self.attention else self._backend(),
+            each_token=tiles_for(model) if config.batch_invariant else in_parts,
         )
 
     def copy_blocks(self, pairs: list[tuple[int, int]]) -> None:

@@ -37,6 +37,7 @@ HINT = "What the notebook imports for you may be used. What the part asks for is
 _MANAGER = ("pagedlab.kv.manager", "pagedlab.kv.observed")
 _POOL = ("pagedlab.kv.block_pool", *_MANAGER)
 _QUEUE = ("pagedlab.kv.block:FreeKVCacheBlockQueue", *_POOL)
+_SCHEDULER = ("pagedlab.engine.scheduler", "pagedlab.engine.async_scheduler")
 _ATTENTION = (
     "pagedlab.attention:paged_attention",
     "pagedlab.attention.reference",
@@ -69,6 +70,9 @@ ANSWERS = {
     "12.1": ("pagedlab.trace.invariants",),
     "12.2": ("pagedlab.trace.invariants",),
     "12.3": ("pagedlab.trace.invariants",),
+    "13.1": _SCHEDULER,
+    "13.3": _SCHEDULER,
+    "13.4": _SCHEDULER,
     "14.1": ("pagedlab.kv.groups",),
     "14.2": ("pagedlab.kv.groups",),
     "14.3": ("pagedlab.kv.groups",),

@@ -17,6 +17,7 @@ from safetensors.torch import save_file
 from pagedlab.errors import PagedlabError
 from pagedlab.model.config import LlamaConfig
 from pagedlab.model.download import cache_folder
+from pagedlab.model.hf_folder import LAYER_TYPES
 from pagedlab.model.llama import LlamaModel
 from pagedlab.model.tokenizer import Tokenizer
 from pagedlab.model.weights import load_model, weight_slots
@@ -61,9 +62,11 @@ def save_hf_folder(model: LlamaModel, tokenizer: Tokenizer, folder: Path) -> Non
 
 
 def _config(config: LlamaConfig, dtype: str, eos: list[int]) -> dict[str, Any]:
+    # The family that has what the model has; Ministral is a Llama in which some layers have a window.
+    family = "Qwen2" if config.qkv_bias else "Ministral" if config.has_groups else "Llama"
     return {
-        "architectures": ["Qwen2ForCausalLM" if config.qkv_bias else "LlamaForCausalLM"],
-        "model_type": "qwen2" if config.qkv_bias else "llama",
+        "architectures": [f"{family}ForCausalLM"],
+        "model_type": family.lower(),
         "vocab_size": config.vocab_size,
         "hidden_size": config.hidden_size,
         "intermediate_size": config.intermediate_size,
@@ -79,7 +82,18 @@ def _config(config: LlamaConfig, dtype: str, eos: list[int]) -> dict[str, Any]:
         "tie_word_embeddings": config.tie_word_embeddings,
         "dtype": dtype,
         "eos_token_id": eos,
-    }
+    } | _windows(config)
+
+
+def _windows(config: LlamaConfig) -> dict[str, Any]:
+    """A configuration has room for one length."""
+    if not config.has_groups:
+        return {}
+    length, *others = {window for window in config.windows if window is not None}
+    if others:
+        raise PagedlabError(f"{config.name} has windows of several lengths, and config.json can name one only.")
+    types = [LAYER_TYPES[window is not None] for window in config.windows]
+    return {"sliding_window": length, "use_sliding_window": True, "layer_types": types}
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

@@ -19,12 +19,24 @@ from torch import Tensor, nn
 from pagedlab.model.config import LlamaConfig
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+EachToken = Callable[..., Tensor]
 
 
 # On a CPU so many tokens of a long prompt go through the parts that treat each token on its own at a time: what lies in
 # between then stays near the processor, and takes little memory. A GPU takes them all at once.
 TOKENS_AT_A_TIME = 512
 BLOCK_ROWS = (96, 64)  # rows of a weight that one small product takes: the first that divides the weight
+
+
+def in_parts(part: EachToken, *rows: Tensor) -> Tensor:
+    """`part(*rows)`, where it treats each token on its own: rows [tokens, …] each -> [tokens, …].
+
+    What a token gets then still differs in its last bits with those that are beside it: a product of other sizes adds
+    in another order. Where that matters, `tiles.py` cuts tokens in another way.
+    """
+    at_a_time = TOKENS_AT_A_TIME if rows[0].device.type == "cpu" else max(len(rows[0]), 1)
+    done = [part(*pieces) for pieces in zip(*(t.split(at_a_time) for t in rows), strict=True)]
+    return done[0] if len(done) == 1 else torch.cat(done)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -112,18 +124,12 @@ class LlamaLayer(nn.Module):
         self.gate_up = nn.Parameter(torch.empty(2 * config.intermediate_size, config.hidden_size, **where))
         self.down = nn.Parameter(torch.empty(config.hidden_size, config.intermediate_size, **where))
 
-    def forward(self, hidden: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
+    def forward(self, hidden: Tensor, cos: Tensor, sin: Tensor, attend: Attend, each_token: EachToken) -> Tensor:
         config = self.config
-        at_a_time = TOKENS_AT_A_TIME if hidden.device.type == "cpu" else max(len(hidden), 1)
-        parts = [t.split(at_a_time) for t in (hidden, cos, sin)]
-        heads = [self.heads(*part) for part in zip(*parts, strict=True)]
-        heads = heads[0] if len(heads) == 1 else torch.cat(heads)
+        heads = each_token(self.heads, hidden, cos, sin)
         sizes = (config.num_query_heads, config.num_kv_heads, config.num_kv_heads)
         attended = attend(self.index, *heads.split_with_sizes(sizes, 1)).flatten(1)
-        for rows, of_rows in zip(parts[0], attended.split(at_a_time), strict=True):
-            rows.add_(linear(of_rows, self.output))
-            rows.add_(self.feed_forward(rows))
-        return hidden
+        return each_token(self.add_both, hidden, attended)
 
     def heads(self, hidden: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """Query, key and value heads of each token, query and key rotated: [tokens, heads, head_size]."""
@@ -132,6 +138,11 @@ class LlamaLayer(nn.Module):
         heads = heads.view(hidden.shape[0], -1, config.head_size)
         turned, value = heads.split_with_sizes((config.num_query_heads + config.num_kv_heads, config.num_kv_heads), 1)
         return torch.cat((rotate(turned, cos, sin), value), dim=1)
+
+    def add_both(self, hidden: Tensor, attended: Tensor) -> Tensor:
+        """What attention gave, then what the feed-forward gives, added in place to `hidden` [tokens, hidden_size]."""
+        hidden.add_(linear(attended, self.output))
+        return hidden.add_(self.feed_forward(hidden))
 
     def feed_forward(self, hidden: Tensor) -> Tensor:
         """Each token on its own: [tokens, hidden_size] -> the same."""
@@ -172,25 +183,26 @@ class LlamaModel(nn.Module):
         return sum(weight.nbytes for weight in self.parameters())
 
     @torch.inference_mode()
-    def forward(self, token_ids: Tensor, positions: Tensor, attend: Attend) -> Tensor:
+    def forward(self, token_ids: Tensor, positions: Tensor, attend: Attend, each_token: EachToken = in_parts) -> Tensor:
         """One pass over the packed tokens of a step, of any number of requests.
 
         token_ids, positions: int64 [tokens], each position in its own request, below `max_model_len`.
         attend(layer, query [tokens, query heads, head size], key [tokens, KV heads, head size], value [same as key])
         -> [tokens, query heads, head size]; query and key come rotated to their positions.
+        each_token(part, *rows) runs a part that treats each token on its own over all of them, see `in_parts`.
         Returns hidden [tokens, hidden_size], normalised, ready for `logits`.
         """
         hidden = self.embedding[token_ids]
         cos, sin = self.cos[positions], self.sin[positions]
         cos, sin = torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)  # as `rotate` wants them
         for layer in self.layers:
-            hidden = layer(hidden, cos, sin, attend)
-        return rms_norm(hidden, self.norm, self.config.rms_norm_eps)
+            hidden = layer(hidden, cos, sin, attend, each_token)
+        return each_token(lambda rows: rms_norm(rows, self.norm, self.config.rms_norm_eps), hidden)
 
     @torch.inference_mode()
-    def logits(self, hidden: Tensor) -> Tensor:
+    def logits(self, hidden: Tensor, each_token: EachToken = in_parts) -> Tensor:
         """Scores of every possible next token: hidden [n, hidden_size] -> float32 [n, vocab_size].
 
         Ask only for the tokens that are to be followed by a new one: this is the largest product of a decode step.
         """
-        return linear(hidden, self.head).float().contiguous()
+        return each_token(lambda rows: linear(rows, self.head).float(), hidden).contiguous()

@@ -21,7 +21,7 @@ LIVE = "LLMEngine on CPU"
 
 def in_package() -> list[Path]:
     """The recordings that come with the package: those of whole engines, which take longest, at the end."""
-    return sorted(GOLDEN.glob("*.jsonl.gz"))
+    return sorted(GOLDEN.glob("*.jsonl.gz"), key=lambda path: ("sync-" in path.name, path.name))
 
 
 def compare_file(path: Path, progress: Progress | None = None) -> tuple[str, Difference | None]:

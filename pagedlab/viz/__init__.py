@@ -7,6 +7,8 @@ trace. ``fragmentation()`` serves one workload in contiguous and in paged memory
 (``pagedlab.parity.side_by_side``).
 ``knobs()`` turns four knobs on a card of your choice, over a real run on this machine.
 ``kernel_walk(llm)`` follows one query through the watched attention kernel, block by block.
+``token_budget(what)`` shows each step as a bar of tokens by request within its budget, and plan and run as two lanes.
+``flips(runs)`` holds one request's answer in several runs against the first, and marks where each leaves it.
 ``preemption(left, right)`` shows memory run out in two runs of one workload, and what it cost to bring victims back.
 """
 
@@ -15,15 +17,27 @@ from typing import Any
 
 _LABS = {
     "memory_map": "pagedlab.viz.memory.lab",
+    "flips": "pagedlab.viz.apart.lab",
     "fragmentation": "pagedlab.viz.strips.lab",
     "kernel_walk": "pagedlab.viz.kernel.lab",
     "knobs": "pagedlab.viz.board.lab",
     "preemption": "pagedlab.viz.victims.lab",
     "prefix_hits": "pagedlab.viz.prefix.lab",
     "step_both": "pagedlab.viz.side_by_side.lab",
+    "token_budget": "pagedlab.viz.shares.lab",
 }
 
-__all__ = ["fragmentation", "kernel_walk", "knobs", "memory_map", "preemption", "prefix_hits", "step_both"]
+__all__ = [
+    "flips",
+    "fragmentation",
+    "kernel_walk",
+    "knobs",
+    "memory_map",
+    "preemption",
+    "prefix_hits",
+    "step_both",
+    "token_budget",
+]
 
 
 def __getattr__(name: str) -> Any:

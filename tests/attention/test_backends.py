@@ -63,7 +63,7 @@ def test_it_can_be_asked_for_by_name_and_is_named_where_another_is_not_known(min
         paged_attention(*batch.arguments, backend="mine"), paged_attention(*batch.arguments, backend="reference")
     )
     assert calls
-    with pytest.raises(PagedlabError, match="allowed are mine, reference, torch, triton, or None"):
+    with pytest.raises(PagedlabError, match="allowed are fixed_tiles, mine, reference, torch, triton, or None"):
         paged_attention(*batch.arguments, backend="yours")
 
 

@@ -247,7 +247,7 @@ class TestBadInput:
             (dict(query_start_loc=torch.tensor([0, 1, 3], dtype=torch.int32)), "must go from 0 to 4"),
             (dict(sliding_window=0), "sliding_window is 0"),
             (dict(soft_cap=0.0), "soft_cap is 0.0"),
-            (dict(backend="flash"), "allowed are reference, torch, triton"),
+            (dict(backend="flash"), "allowed are fixed_tiles, reference, torch, triton"),
         ],
     )
     def test_is_refused_with_a_sentence_that_says_what_is_allowed(self, changed, sentence):

@@ -25,9 +25,9 @@ def test_parity_of_identical_decisions_is_status_0(run, recording):
 def test_parity_without_files_replays_the_recordings_in_the_package(run):
     done = run("parity")
     assert (done.status, done.err) == (0, "")
-    names = ("kv-01", "sched-02", "sync-1", "sync-4")
+    names = ("kv-01", "sched-02", "async-4", "sync-1", "sync-4")
     lines = done.out.splitlines()
-    assert [f"{name}.jsonl.gz: identical" in line for name, line in zip(names, lines, strict=True)] == [True] * 4
+    assert [f"{name}.jsonl.gz: identical" in line for name, line in zip(names, lines, strict=True)] == [True] * 5
 
 
 def test_parity_prints_the_first_difference_and_ends_with_status_1(run, recording, tmp_path):

@@ -114,6 +114,7 @@ def test_a_folder_answers_as_transformers_does_in_a_pool_that_is_too_small(windo
         {"num_gpu_blocks_override": 64, "enable_prefix_caching": False},
         {"num_gpu_blocks_override": 64, "prefix_cache_retention_interval": 8},
         {"async_scheduling": True},
+        {"batch_invariant": True},
         {"max_num_batched_tokens": 5, "max_num_seqs": 2},
         {"block_size": 1, "num_gpu_blocks_override": 200},
     ],

@@ -18,9 +18,9 @@ class InOrder(KVCacheManager):
 
 
 def test_the_recordings_in_the_package_are_those_that_the_tests_use(root):
-    assert [path.name.split(".")[0] for path in in_package()] == ["kv-01", "sched-02", "sync-1", "sync-4"]
+    assert [path.name.split(".")[0] for path in in_package()] == ["kv-01", "sched-02", "async-4", "sync-1", "sync-4"]
     for path in in_package():  # those of vLLM's whole engine are replayed in test_live.py
-        folder = "vllm-live" if path.name.startswith("sync") else "vllm-0.32.0"
+        folder = "vllm-live" if "sync-" in path.name else "vllm-0.32.0"
         assert path.read_bytes() == (root / "tests/golden" / folder / path.name).read_bytes()
         assert folder == "vllm-live" or compare_file(path)[1] is None
 

@@ -52,3 +52,26 @@ def test_an_edit_is_found_out():
     for event in llm.trace.events:
         state.apply(event)
     assert any("null block" in line for line in broken(state))
+
+
+def test_faults_over_several_groups_of_layers_are_named():
+    """Each group's tables are looked at, and the null block may stand only where a window has passed."""
+    llm = LLM("tiny-random-hybrid", device="cpu", record=True, block_size=4, num_gpu_blocks_override=40)
+    llm.add_request("The window moves on", params(12))
+    *_, state = states_of(llm)
+    assert broken(state) == []
+
+    def faults(change):
+        llm = LLM("tiny-random-hybrid", device="cpu", record=True, block_size=4, num_gpu_blocks_override=40)
+        llm.add_request("The window moves on", params(12))
+        for step, state in enumerate(states_of(llm)):
+            if step == 6:
+                change(state.group_tables[0]["A"], state.group_tables[1]["A"], state)
+                return " ".join(broken(state))
+
+    assert faults(lambda full, window, state: None) == ""
+    assert "null block, and A reads it" in faults(lambda full, window, state: window.__setitem__(-1, 0))
+    assert "null block, and A reads it" in faults(lambda full, window, state: full.__setitem__(0, 0))
+    assert "2 table entries point at it" in faults(lambda full, window, state: window.__setitem__(-1, full[-1]))
+    assert "A reads 1 token in" in faults(lambda full, window, state: state.slots[window[-1]].__setitem__(0, None))
+    assert "is free, and A still reads it" in faults(lambda full, window, state: state.free.append(window[-1]))

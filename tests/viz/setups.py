@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -11,7 +12,17 @@ from pagedlab.bench.preemption import overload, run_out
 from pagedlab.engine import LLM, SamplingParams
 from pagedlab.kernels.wgsl.gpu import adapters
 from pagedlab.parity.side_by_side import golden, side_by_side
-from pagedlab.viz import fragmentation, kernel_walk, knobs, memory_map, preemption, prefix_hits, step_both
+from pagedlab.trace import recorded
+from pagedlab.viz import (
+    fragmentation,
+    kernel_walk,
+    knobs,
+    memory_map,
+    preemption,
+    prefix_hits,
+    step_both,
+    token_budget,
+)
 
 
 def tiny() -> LLM:
@@ -74,6 +85,21 @@ def three_runs_of_knobs() -> Any:
     return lab
 
 
+def shared_steps(model: LLM, **knobs: Any) -> Any:
+    """Three that decode, a long prompt, one behind it; every view and every kind of step is in it."""
+    small = {"block_size": 4, "num_gpu_blocks_override": 60, "max_num_batched_tokens": 24}
+    with warnings.catch_warnings():  # of a CPU that plans ahead
+        warnings.simplefilter("ignore", RuntimeWarning)
+        llm = LLM(model, record=True, **small | knobs)
+    for i, n in enumerate((9, 7, 5)):
+        params = SamplingParams(max_tokens=8 + 3 * i, ignore_eos=True)
+        llm.add_request([(3 * i + 7 * j) % 200 + 1 for j in range(n)], params)
+    llm.step()
+    for n in (60, 20, 9):
+        llm.add_request([(5 * j + n) % 200 + 1 for j in range(n)], SamplingParams(max_tokens=5, ignore_eos=True))
+    return token_budget(run_out(llm), step=1)
+
+
 def pool_of(num_blocks: int, block_size: int) -> Any:
     prompts = [[1, 2, 3, 4, 5, 6, 7], [3, 4, 5] * 6, [9] * 11]
     return memory_map(recorded_run(prompts, num_blocks=num_blocks, block_size=block_size))
@@ -108,5 +134,11 @@ SMALL = {
     "prefix hits, of text": lambda model: prefix_hits(full_run(model, 3, 20, block_size=4), "abc").lab,
     "prefix hits, no room for all": lambda model: prefix_hits(crowded(), [*range(10, 18), 1]).lab,
     "knobs": lambda model: three_runs_of_knobs().board,
+    "token budget": shared_steps,
+    "token budget, one step ahead": lambda model: shared_steps(model, async_scheduling=True),
+    "token budget, no room for all": lambda model: token_budget(crowded()),
+    "token budget, far too large": lambda model: shared_steps(model, max_num_batched_tokens=8192),
+    "token budget, the paper's": lambda model: token_budget(paper(model)),
+    "token budget, of vLLM": lambda model: token_budget(recorded("vllm-async")),
 }  # fmt: skip
 EVERY = LARGE | SMALL
