@@ -8,6 +8,10 @@ from pagedlab.viz.kit.labels import listed, plural
 from pagedlab.viz.shares.run import Step
 
 Names = Mapping[str, str]
+RULE = (
+    "A step computes as many tokens as its budget allows, of all requests together. Those who run come first, in their "
+    "order, then those who wait. Each gets what it has to compute, one token or a piece of a prompt, as far as it goes."
+)
 
 
 def headlines(step: Step | None, names: Names, budget: int | None) -> Sequence[str]:
@@ -29,7 +33,7 @@ def headlines(step: Step | None, names: Names, budget: int | None) -> Sequence[s
 def story(step: Step | None, names: Names) -> list[str]:
     """What happened in the step beside the shares."""
     if step is None:
-        return []
+        return [RULE]
     sentences = []
     for request_id, found in step.admitted.items():
         extra = f" and finds {found:,} of its tokens in memory" if found else ""
@@ -48,6 +52,8 @@ def overlap(steps: Sequence[Step], names: Names) -> list[str]:
     if not steps:
         return []
     step, before = steps[-1], steps[-2] if len(steps) > 1 else None
+    if before is None:
+        return ["Plan 1 has no step before it to wait for; its own is under way now, and nobody waits for that either."]
     sentences = []
     for request_id, reason in step.finished.items():
         name = names[request_id]
@@ -67,7 +73,7 @@ def overlap(steps: Sequence[Step], names: Names) -> list[str]:
                 f"{names[request_id]} was thrown out while its last token was being sampled. It is done with that "
                 "token, and does not come back."
             )
-        elif before and request_id in before.shares:
+        elif request_id in before.shares:
             sentences.append(
                 f"{names[request_id]} was thrown out while its token was being sampled. It keeps the token, and waits "
                 "for it before it comes back."
