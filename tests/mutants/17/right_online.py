@@ -1,4 +1,5 @@
 """Pairs by dict; pads all rows at once; online softmax, split by split."""
+# loses: nothing
 
 # part 17.1
 def first_flips(one, other):

@@ -2,7 +2,7 @@
 # loses: 17.1 17.2 17.3
 # blamed 17.1: the first place where the tokens differ, counted from 0 in the answer
 # blamed 17.2: a row gets the same bits, however many rows come with it
-# blamed 17.3: each query gets the same bits, token by token
+# blamed 17.3: a prompt gets the same bits where its last token has a step of its own
 
 # part 17.1
 def first_flips(one, other):

@@ -105,7 +105,7 @@ ATTENTION = Part(
             ("With 10 keys and 3 queries, these stand at positions 7, 8 and 9.",),
         ),
         Property(
-            "the last query gets the same bits in a step of its own",
+            "a prompt gets the same bits where its last token has a step of its own",
             _bits(0),
             (
                 "Alone it sees the same keys. Which of your sums got another length?",

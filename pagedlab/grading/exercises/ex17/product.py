@@ -100,6 +100,11 @@ PRODUCT = Part(
             ("library(x, weight) is right already. Is each tile put back in its place?",),
         ),
         Property(
+            "each call returns a tensor of its own",
+            _kept("result"),
+            ("Whoever has the first result still needs it when the second comes.",),
+        ),
+        Property(
             "a row gets the same bits, however many rows come with it",
             _sizes,
             (
@@ -121,11 +126,6 @@ PRODUCT = Part(
             "what it is given stays as it was",
             _kept("given"),
             ("Fill up a new tensor, not the caller's.",),
-        ),
-        Property(
-            "each call returns a tensor of its own",
-            _kept("result"),
-            ("Whoever has the first result still needs it when the second comes.",),
         ),
     ),
 )

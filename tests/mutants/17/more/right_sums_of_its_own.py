@@ -1,4 +1,5 @@
 """Adds up by itself, number by number; each query in a loop."""
+# loses: nothing
 
 # part 17.2
 def product(x, weight, library):

@@ -1,6 +1,6 @@
 """Splits are counted from the last key."""
 # loses: 17.3
-# blamed 17.3: each query gets the same bits, token by token
+# blamed 17.3: a prompt gets the same bits where its last token has a step of its own
 
 # part 17.3
 def attend(query, key, value, multiply):
