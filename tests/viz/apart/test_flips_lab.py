@@ -1,4 +1,4 @@
-"""The lab of one request's answers: its rows are what the runs sampled, and its frames stand at the first difference."""
+"""The lab of one request's answers: its rows are what runs sampled, its frames stand at the first difference."""
 
 from __future__ import annotations
 
