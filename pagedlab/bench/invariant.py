@@ -40,7 +40,7 @@ def decode_seconds(llm: LLM, prompts: list[list[int]], steps: int) -> list[float
     return seconds
 
 
-def price(base: LLM, requests: int, *, tokens: int = 2, steps: int = 4, rounds: int = 3) -> tuple[float, float]:
+def price(base: LLM, requests: int, *, tokens: int = 1, steps: int = 4, rounds: int = 3) -> tuple[float, float]:
     """(ordinary, batch-invariant): seconds of a decode step with so many requests of ``tokens`` tokens each, on the
     weights of ``base``. Medians of ``rounds`` that alternate, in one run."""
     prompts = [[(31 * i + 7 * j) % 1000 + 1 for j in range(tokens)] for i in range(requests)]

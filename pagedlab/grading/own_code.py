@@ -81,6 +81,9 @@ ANSWERS = {
     "15.2": ("pagedlab.explain",),
     "15.3": ("pagedlab.explain",),
     "15.4": ("pagedlab.trace.replay",),
+    "17.1": ("pagedlab.viz.apart.answers",),
+    "17.2": ("pagedlab.grading.tasks.ex17.library:multiply",),
+    "17.3": ("pagedlab.attention",),
 }
 _refusing: list[Refusing] = []  # those that are at work
 _get_objects, _unfreeze = gc.get_objects, gc.unfreeze  # as they are before a learner's code is run

@@ -14,6 +14,7 @@ from pagedlab.kernels.wgsl.gpu import adapters
 from pagedlab.parity.side_by_side import golden, side_by_side
 from pagedlab.trace import recorded
 from pagedlab.viz import (
+    flips,
     fragmentation,
     kernel_walk,
     knobs,
@@ -59,6 +60,17 @@ def two_dialects(model: LLM) -> Any:
     llm.add_request("Hi there, you, who are you", SamplingParams(max_tokens=9, ignore_eos=True))
     llm.step()
     return kernel_walk(llm, dialects=True)
+
+
+def answers_apart(model: LLM) -> Any:
+    """One prompt, its tokens drawn with several seeds."""
+    runs = {}
+    for seed in range(5):
+        llm = LLM(model, record=True, block_size=4, num_gpu_blocks_override=64)
+        params = SamplingParams(max_tokens=14, temperature=0.8, top_p=0.6, seed=seed // 2, ignore_eos=True)
+        llm.add_request("Hi there, you", params)
+        runs[f"run number {seed}, with a name that is long"] = run_out(llm)
+    return flips(runs)
 
 
 def paper(model: LLM) -> LLM:
@@ -132,6 +144,7 @@ SMALL = {
                                                             max_model_len=128, block_size=16),
     "preemption, 20 blocks a side": lambda model: preemption(*two_runs_that_preempt(model, 20, smaller=4)),
     "kernel, two dialects": two_dialects,
+    "flips": answers_apart,
     "prefix hits, of text": lambda model: prefix_hits(full_run(model, 3, 20, block_size=4), "abc").lab,
     "prefix hits, no room for all": lambda model: prefix_hits(crowded(), [*range(10, 18), 1]).lab,
     "knobs": lambda model: three_runs_of_knobs().board,
