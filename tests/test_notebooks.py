@@ -69,6 +69,12 @@ def test_a_notebook_is_valid_and_stores_no_widget_state_error_or_machine_path(no
     assert not MACHINE_PATH.search(json.dumps(content.cells)), "a path of somebody's machine is stored"
 
 
+def test_no_cell_has_a_character_that_nobody_typed(notebook):
+    """A formula's ``\\rceil`` or ``\\frac`` that went through a string loses its first letters."""
+    cells = read(notebook).cells
+    assert {ch for cell in cells for ch in cell.source if ord(ch) < 32} <= {"\n"}
+
+
 def test_no_cell_is_left_out_by_nbval_or_expected_to_fail(notebook):
     text = notebook.read_text(encoding="utf-8")
     for mark in ("NBVAL_SKIP", "nbval-skip", "NBVAL_RAISES_EXCEPTION", "raises-exception", "NBVAL_IGNORE_OUTPUT"):

@@ -369,11 +369,11 @@ def _tell(name: str, part: _Part, state: MemoryState, request_id: str, brief: bo
 
 
 def _passed(name: str, part: _Part, brief: bool) -> str:
-    one = len(part.passed) == 1
     if brief:
         return f"{_blocks(part.passed)} fell out of {name}'s window."
+    one = len(part.passed) == 1
     where = "the null block stands in its place" if one else "null blocks stand in their places"
-    return f"{_blocks(part.passed)} fell out of the window and {'is' if one else 'are'} free again: {where}."
+    return f"{_blocks(part.passed)} fell out of the window and went back to the free queue: {where}."
 
 
 def _made_room(parts: dict[str, _Part], state: MemoryState, but: str | None = None) -> list[str]:
