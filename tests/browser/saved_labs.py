@@ -3,6 +3,7 @@
 from test_memory_map import LIVE
 from test_other_labs import KERNEL, PREFIX, SIDES
 from test_preemption_in_a_browser import LIVE as TWO_RUNS
+from test_token_budget_in_a_browser import LIVE as BUDGET
 
 TO_THE_END = "\nwhile lab.forward(): pass"
 PAPER = LIVE.replace("override=12", "override=16, era='paper'").replace('select="A"', "")
@@ -16,6 +17,7 @@ LABS = {
     "prefix": PREFIX + "lab = prefix_hits(llm, 'You help. Who is it').lab" + TO_THE_END,
     "kernel": KERNEL + "lab = kernel_walk(llm)" + TO_THE_END,
     "preemption": TWO_RUNS + TO_THE_END,
+    "token budget": BUDGET.replace("AHEAD", "False") + "lab.forward(3)\nlab.seek(2)",
     "side by side": SIDES + "lab = step_both(side_by_side(golden('sched-02'), block_pool=AllToTheTail))" + TO_THE_END,
     "knobs": "from pagedlab.viz import knobs\nlab = knobs()\nlab.run(block_size=64)",
 }  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 from saved_labs import LABS, check_readable, made
 
 pytestmark = pytest.mark.browser
-PREDICTING = ("memory map", "fragmentation", "kernel", "preemption", "side by side")
+PREDICTING = ("memory map", "fragmentation", "kernel", "preemption", "side by side", "token budget")
 
 
 @pytest.fixture(scope="module")

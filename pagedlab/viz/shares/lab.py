@@ -6,7 +6,7 @@ from typing import Any
 
 from pagedlab.errors import PagedlabError, whole
 from pagedlab.trace import MemoryState, TraceDriver
-from pagedlab.viz.drivers import as_driver
+from pagedlab.viz.drivers import as_driver, recorded
 from pagedlab.viz.kit.badge import badge_text
 from pagedlab.viz.kit.driver_lab import DriverLab
 from pagedlab.viz.kit.labels import names, plural
@@ -125,6 +125,9 @@ class ShareLab(DriverLab):
             short = names(self._cursor.state().requests)
             lines += [f"  {short[r]:>4}  {share.num_tokens:>6,}" for r, share in step.shares.items()]
         return "\n".join(lines)
+
+    def for_export(self) -> ShareLab:
+        return ShareLab(recorded(self.driver), step=self.position, view=self.selected)
 
     def _scene(self) -> layout.Scene:
         badge = badge_text(self.trace.header, self.live)
