@@ -17,7 +17,7 @@ LABS = {
     "prefix": PREFIX + "lab = prefix_hits(llm, 'You help. Who is it').lab" + TO_THE_END,
     "kernel": KERNEL + "lab = kernel_walk(llm)" + TO_THE_END,
     "preemption": TWO_RUNS + TO_THE_END,
-    "token budget": BUDGET.replace("AHEAD", "False") + "lab.forward(3)\nlab.seek(2)",
+    "token budget": BUDGET.replace("AHEAD", "False") + TO_THE_END,
     "side by side": SIDES + "lab = step_both(side_by_side(golden('sched-02'), block_pool=AllToTheTail))" + TO_THE_END,
     "knobs": "from pagedlab.viz import knobs\nlab = knobs()\nlab.run(block_size=64)",
 }  # fmt: skip

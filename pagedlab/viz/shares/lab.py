@@ -132,11 +132,10 @@ class ShareLab(DriverLab):
     def _scene(self) -> layout.Scene:
         badge = badge_text(self.trace.header, self.live)
         steps = self._history.steps[: self.position]
-        offer = self._open_question() if self.selected == "step" else None
         guess = self.predictions.get(self.position + 1)
         return layout.Scene(
             self._cursor.state(), self.trace.header, steps, self._history.largest, self.selected, badge, self.live,
-            self._history.ahead, offer, guess[1] if guess else None,
+            self._history.ahead, self._offered(), guess[1] if guess else None,
         )  # fmt: skip
 
     # ------------------------------------------------------------------------------------------ predictions

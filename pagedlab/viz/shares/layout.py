@@ -34,7 +34,8 @@ AREAS = (
     Area((0, 0, 960, 82)),
     Area((0, 82, 960, 80), "chart", (LEFT, RIGHT)),
     Area((0, 162, 960, 76)),
-    Area((0, 238, 960, 228), "chart", (LEFT, RIGHT)),
+    Area((0, 238, 960, 24)),
+    Area((0, 262, 960, 204), "chart", (TRACK[0], RIGHT)),
     Area((0, 466, 960, 38)),
     Area((0, 504, 960, 22)),
     Area((0, 526, 960, 50), "chart", (LEFT, RIGHT)),
@@ -216,14 +217,12 @@ def _request(scene: Scene, request_id: str, y: float, longest: int) -> Iterator[
 
 def _question(scene: Scene) -> Iterator[Mark]:
     if scene.question is None:
-        says = "everybody has one token to compute, or it was seen already"
-        if not queue(scene.state):
-            says = "nobody is here"
+        says = "everybody has at most one token to compute" if queue(scene.state) else "nobody is here"
         yield from heading("ask", (LEFT, ASK), "NEXT STEP", says)
         return
     request_id, answers = scene.question
     name, hue = scene.names[request_id], scene.hue(request_id)
-    yield from heading("ask", (LEFT, ASK), "NEXT STEP", f"how many tokens of {name} are in it? Click your answer")
+    yield from heading("ask", (LEFT, ASK), "NEXT STEP", f"how many tokens of {name} are in it?")
     x, (w, h) = LEFT, ANSWER
     for n in answers:
         tip = f"{labels.plural(n, 'token')} of {name} in the next step"

@@ -8,6 +8,10 @@ from pagedlab.viz.kit.labels import listed, plural
 from pagedlab.viz.shares.run import Step
 
 Names = Mapping[str, str]
+RULE = (
+    "A step computes as many tokens as its budget allows, of all requests together. Those who run come first, in their "
+    "order, then those who wait. Each gets what it has to compute, one token or a piece of a prompt, as far as it goes."
+)
 
 
 def headlines(step: Step | None, names: Names, budget: int | None) -> Sequence[str]:
@@ -29,7 +33,7 @@ def headlines(step: Step | None, names: Names, budget: int | None) -> Sequence[s
 def story(step: Step | None, names: Names) -> list[str]:
     """What happened in the step beside the shares."""
     if step is None:
-        return []
+        return [RULE]
     sentences = []
     for request_id, found in step.admitted.items():
         extra = f" and finds {found:,} of its tokens in memory" if found else ""
