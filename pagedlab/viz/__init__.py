@@ -7,7 +7,8 @@ trace. ``fragmentation()`` serves one workload in contiguous and in paged memory
 (``pagedlab.parity.side_by_side``).
 ``knobs()`` turns four knobs on a card of your choice, over a real run on this machine.
 ``kernel_walk(llm)`` follows one query through the watched attention kernel, block by block.
-``token_budget(what)`` shows each step as a bar of tokens by request within its budget, and plan and run as two lanes.
+``token_budget(what)`` shows each step as a bar of tokens by request within its budget, ``plan_and_run(what)`` what is
+planned while what runs.
 ``preemption(left, right)`` shows memory run out in two runs of one workload, and what it cost to bring victims back.
 """
 
@@ -19,6 +20,7 @@ _LABS = {
     "fragmentation": "pagedlab.viz.strips.lab",
     "kernel_walk": "pagedlab.viz.kernel.lab",
     "knobs": "pagedlab.viz.board.lab",
+    "plan_and_run": "pagedlab.viz.shares.ahead",
     "preemption": "pagedlab.viz.victims.lab",
     "prefix_hits": "pagedlab.viz.prefix.lab",
     "step_both": "pagedlab.viz.side_by_side.lab",
@@ -30,6 +32,7 @@ __all__ = [
     "kernel_walk",
     "knobs",
     "memory_map",
+    "plan_and_run",
     "preemption",
     "prefix_hits",
     "step_both",

@@ -3,6 +3,7 @@
 from test_memory_map import LIVE
 from test_other_labs import KERNEL, PREFIX, SIDES
 from test_preemption_in_a_browser import LIVE as TWO_RUNS
+from test_token_budget_in_a_browser import LANES
 from test_token_budget_in_a_browser import LIVE as BUDGET
 
 TO_THE_END = "\nwhile lab.forward(): pass"
@@ -18,6 +19,7 @@ LABS = {
     "kernel": KERNEL + "lab = kernel_walk(llm)" + TO_THE_END,
     "preemption": TWO_RUNS + TO_THE_END,
     "token budget": BUDGET.replace("AHEAD", "False") + TO_THE_END,
+    "plan and run": BUDGET.replace("AHEAD", "True") + LANES + TO_THE_END,
     "side by side": SIDES + "lab = step_both(side_by_side(golden('sched-02'), block_pool=AllToTheTail))" + TO_THE_END,
     "knobs": "from pagedlab.viz import knobs\nlab = knobs()\nlab.run(block_size=64)",
 }  # fmt: skip

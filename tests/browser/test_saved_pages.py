@@ -6,6 +6,7 @@ compared with what Python draws for that moment (which tests/viz compares with t
 
 import pytest
 from test_other_labs import KERNEL, PREFIX, SIDES, marks_on
+from test_token_budget_in_a_browser import LANES
 from test_token_budget_in_a_browser import LIVE as BUDGET
 
 pytestmark = pytest.mark.browser
@@ -15,7 +16,8 @@ LABS = {
     "fragmentation": "from pagedlab.viz import fragmentation\nlab = fragmentation(moment=0)",
     "prefix": PREFIX + "lab = prefix_hits(llm, 'You help. Who is it').lab",
     "kernel": KERNEL + "lab = kernel_walk(llm)",
-    "token budget": BUDGET.replace("AHEAD", "True") + TO_THE_END + "\nlab.seek(1)",
+    "token budget": BUDGET.replace("AHEAD", "False") + TO_THE_END + "\nlab.seek(1)",
+    "plan and run": BUDGET.replace("AHEAD", "True") + LANES + TO_THE_END + "\nlab.seek(1)",
     "side by side": SIDES + "lab = step_both(side_by_side(golden('sched-02')), step=0)",
     "side by side that differs": SIDES
     + "lab = step_both(side_by_side(golden('sched-02'), block_pool=AllToTheTail), step=0)\nlab.seek(lab.num_steps)",

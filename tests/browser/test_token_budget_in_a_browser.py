@@ -6,13 +6,15 @@ import warnings
 import pytest
 from test_other_labs import Lab, keep_pictures, marks_on
 
+from pagedlab.viz import plan_and_run
+
 pytestmark = pytest.mark.browser
 
 LIVE = """
 import warnings
 warnings.simplefilter("ignore", RuntimeWarning)
 from pagedlab import LLM, SamplingParams
-from pagedlab.viz import token_budget
+from pagedlab.viz import plan_and_run, token_budget
 llm = LLM("tiny-random", record=True, block_size=4, num_gpu_blocks_override=60, max_num_batched_tokens=24,
           async_scheduling=AHEAD)
 for n in (9, 7, 5):
@@ -21,6 +23,8 @@ llm.step()
 llm.add_request([50] * 50, SamplingParams(max_tokens=4, ignore_eos=True))
 lab = token_budget(llm)
 """
+LANES = "lab = plan_and_run(llm)\n"
+TO_THE_END = "while lab.forward(): pass\n"
 
 
 def made(ahead):
@@ -55,23 +59,18 @@ def test_the_token_budget_lab(jupyter, lab_page, artifacts):
     check(page, lab)
     assert "You said 50; 21 tokens of D ran in step 2. Score 0 of 1." in root.inner_text()
     root.screenshot(path=artifacts / "token-budget-answer.png")
-    root.locator("[data-id='chip.lanes']").click()
-    page.wait(2, "lanes")
-    lab.select("lanes")
-    check(page, lab)
     keep_pictures(jupyter, lab_page, artifacts, "token-budget", jupyter.notebook("budget-2.ipynb", cell))
 
 
 def test_its_two_lanes_one_step_ahead(jupyter, lab_page, artifacts):
-    cell = LIVE.replace("AHEAD", "True") + "lab.select('lanes')\nwhile lab.forward(): pass\nlab.seek(1)\nlab"
+    cell = LIVE.replace("AHEAD", "True") + LANES + TO_THE_END + "lab.seek(1)\nlab"
     lab_page.open(jupyter.notebook("lanes.ipynb", cell))
     lab_page.run_all()
-    lab = made(True)
-    lab.select("lanes")
+    lab = plan_and_run(made(True).driver.llm)
     while lab.forward():
         pass
     lab.seek(1)
-    page = Lab(lab_page, "Token budget")
+    page = Lab(lab_page, "Plan and run")
     check(page, lab)
     for position in range(2, lab.num_steps + 1):
         lab.seek(position)

@@ -18,6 +18,7 @@ from pagedlab.viz import (
     kernel_walk,
     knobs,
     memory_map,
+    plan_and_run,
     preemption,
     prefix_hits,
     step_both,
@@ -77,8 +78,8 @@ def three_runs_of_knobs() -> Any:
     return lab
 
 
-def shared_steps(model: LLM, **knobs: Any) -> Any:
-    """Three that decode, a long prompt, one behind it; every view and every kind of step is in it."""
+def shared_steps(model: LLM, lab: Any = token_budget, **knobs: Any) -> Any:
+    """Three that decode, a long prompt, one behind it; every kind of step is in it."""
     small = {"block_size": 4, "num_gpu_blocks_override": 60, "max_num_batched_tokens": 24}
     with warnings.catch_warnings():  # of a CPU that plans ahead
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -89,7 +90,7 @@ def shared_steps(model: LLM, **knobs: Any) -> Any:
     llm.step()
     for n in (60, 20, 9):
         llm.add_request([(5 * j + n) % 200 + 1 for j in range(n)], SamplingParams(max_tokens=5, ignore_eos=True))
-    return token_budget(run_out(llm), step=1)
+    return lab(run_out(llm), step=1)
 
 
 def pool_of(num_blocks: int, block_size: int) -> Any:
@@ -130,5 +131,9 @@ SMALL = {
     "token budget, far too large": lambda model: shared_steps(model, max_num_batched_tokens=8192),
     "token budget, the paper's": lambda model: token_budget(paper(model)),
     "token budget, of vLLM": lambda model: token_budget(recorded("vllm-async")),
+    "plan and run": lambda model: shared_steps(model, plan_and_run),
+    "plan and run, one step ahead": lambda model: shared_steps(model, plan_and_run, async_scheduling=True),
+    "plan and run, no room for all": lambda model: plan_and_run(crowded()),
+    "plan and run, of vLLM": lambda model: plan_and_run(recorded("vllm-async")),
 }  # fmt: skip
 EVERY = LARGE | SMALL

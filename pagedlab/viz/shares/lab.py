@@ -1,73 +1,46 @@
-"""The lab of shares: who gets how many tokens of a step, and what is planned while the step before runs."""
+"""The lab of shares: who gets how many tokens of a step."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pagedlab.errors import PagedlabError, whole
-from pagedlab.trace import MemoryState, TraceDriver
+from pagedlab.errors import PagedlabError
+from pagedlab.trace import MemoryState
 from pagedlab.viz.drivers import as_driver, recorded
-from pagedlab.viz.kit.badge import badge_text
-from pagedlab.viz.kit.driver_lab import DriverLab
 from pagedlab.viz.kit.labels import names, plural
-from pagedlab.viz.kit.model import View
+from pagedlab.viz.kit.marks import Mark
 from pagedlab.viz.kit.predicting import Question, score
-from pagedlab.viz.kit.strip import Strip, columns
-from pagedlab.viz.shares import lanes, layout, words
-from pagedlab.viz.shares.run import ShareHistory, expected, queue, to_compute
+from pagedlab.viz.shares import layout
+from pagedlab.viz.shares.run import expected, queue, to_compute
+from pagedlab.viz.shares.steps import StepsLab
 
 
-def token_budget(what: Any, *, step: int | None = None, view: str = "step") -> ShareLab:
+def token_budget(what: Any, *, step: int | None = None) -> ShareLab:
     """The lab of ``what``: an ``LLM(..., record=True)``, a driver, a ``Trace``, or the path of a saved one.
 
-    ``step``: where to open (default: after the first step, which a live engine makes). ``view``: "step", the step as a
-    bar of tokens, or "lanes", what is planned while what runs. Raises PagedlabError for what holds no trace of steps,
-    a step that is not recorded, and another view.
+    ``step``: where to open (default: after the first step, which a live engine makes). Raises PagedlabError for what
+    holds no trace of steps, and for a step that is not recorded.
     """
-    return ShareLab(as_driver(what), step=step, view=view)
+    return ShareLab(as_driver(what), step=step)
 
 
-class ShareLab(DriverLab):
+class ShareLab(StepsLab):
     """The lab. ``predict``: how many tokens of the request that is asked about the next step has."""
 
     NAME = "Token budget"
-    SIZE = layout.SIZE
     AREAS = layout.AREAS
 
-    def __init__(self, driver: TraceDriver, *, step: int | None = None, view: str = "step") -> None:
-        config = driver.trace.header["config"]
-        if config.get("era") == "contiguous" or "attached" in driver.trace.header:
-            raise PagedlabError("The lab shows the steps of an engine with blocks; this run tells of no such steps.")
-        self.follow(driver, ShareHistory)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.predictions: dict[int, tuple[str, int]] = {}  # the step that answers -> who, how many
-        if step is not None:
-            driver.seek(whole(step, "step", 0))
-        elif driver.position == 0:
-            driver.step()
-        self.read_on()
-        self._furthest = driver.position
-        self.choose(view)
-        super().__init__()
+        super().__init__(*args, **kwargs)
 
     # -------------------------------------------------------------------------------------------- for Python
-
-    @property
-    def budget(self) -> int | None:
-        """``max_num_batched_tokens`` of the run; None where its header does not tell."""
-        return self.trace.header["config"].get("max_num_batched_tokens")
 
     @property
     def score(self) -> tuple[int, int]:
         """Right predictions, and all that were decided."""
         decided = [step for step in self.predictions if step <= self._furthest]
         return sum(self._right(step) for step in decided), len(decided)
-
-    def shares(self, step: int) -> dict[str, int]:
-        """Tokens by request of a known step, in scheduling order. Raises PagedlabError for another."""
-        if not 1 <= whole(step, "step") <= self.num_steps:
-            raise PagedlabError(f"There is no step {step}; known are 1 to {self.num_steps}.")
-        self.read_on_and_clear()
-        return {r: share.num_tokens for r, share in self._history.steps[step - 1].shares.items()}
 
     def predict(self, num_tokens: int) -> None:
         """Say how many tokens of the request that is asked about are in the next step. Raises PagedlabError where
@@ -82,44 +55,21 @@ class ShareLab(DriverLab):
 
     # ------------------------------------------------------------------------------------------ the picture
 
-    def choose(self, selected: str | None) -> None:
-        if selected is not None and selected not in layout.VIEWS:
-            raise PagedlabError(f"There is no view {selected!r}; there are: {', '.join(layout.VIEWS)}.")
-        self.selected = selected or "step"
+    def draw(self, scene: layout.Scene) -> list[Mark]:
+        guess = self.predictions.get(self.position + 1)
+        scene.question, scene.guess = self._offered(), guess[1] if guess else None
+        return layout.marks(scene)
 
-    def selections(self) -> list[str | None]:
-        return list(layout.VIEWS)
-
-    def read_on(self) -> bool:
-        if not super().read_on():
-            return False
-        self._furthest = 0
-        return True
+    def more_words(self) -> dict[str, str]:
+        return {"verdict": self._verdict(), "question": self._question()}
 
     def stamp(self, position: int) -> Any:
-        return self.driver.num_events(position), self.predictions.get(position + 1), self._history.largest
-
-    def view(self) -> View:
-        self._furthest = max(self._furthest, self.position)
-        scene = self._scene()
-        title = f"Token budget, step {self.position}. {words.headlines(scene.step, scene.names, scene.budget)[0]}"
-        texts = {
-            "next": "Run one step",
-            "verdict": self._verdict(),
-            "question": self._question(),
-            "say": " ".join([f"{title}.", *words.story(scene.step, scene.names)]),
-            "over": "All requests are done" if self.live else "End of the recording",
-        }
-        draw = lanes.marks if self.selected == "lanes" else layout.marks
-        return View(draw(scene), title, texts)
-
-    def strip(self) -> Strip:
-        return layout.strip(self._history.steps, columns(self.num_steps, self.live))
+        return super().stamp(position), self.predictions.get(position + 1)
 
     def text(self) -> str:
         """The shares for a terminal."""
         self.read_on_and_clear()
-        step = self._scene().step
+        step = self.scene().step
         lines = [self.title()]
         if step:
             short = names(self._cursor.state().requests)
@@ -127,16 +77,7 @@ class ShareLab(DriverLab):
         return "\n".join(lines)
 
     def for_export(self) -> ShareLab:
-        return ShareLab(recorded(self.driver), step=self.position, view=self.selected)
-
-    def _scene(self) -> layout.Scene:
-        badge = badge_text(self.trace.header, self.live)
-        steps = self._history.steps[: self.position]
-        guess = self.predictions.get(self.position + 1)
-        return layout.Scene(
-            self._cursor.state(), self.trace.header, steps, self._history.largest, self.selected, badge, self.live,
-            self._history.ahead, self._offered(), guess[1] if guess else None,
-        )  # fmt: skip
+        return ShareLab(recorded(self.driver), step=self.position)
 
     # ------------------------------------------------------------------------------------------ predictions
 
@@ -170,7 +111,7 @@ class ShareLab(DriverLab):
         return self._actual(step, who) == guess
 
     def asks(self) -> list[Question]:
-        if self.selected != "step" or self.position >= self._history.num_steps:
+        if self.position >= self._history.num_steps:
             return []
         offered = self._offered()
         return [self._question_at(self.position + 1, *offered)] if offered else []
@@ -191,7 +132,7 @@ class ShareLab(DriverLab):
         )
 
     def _question(self) -> str:
-        offer = self._open_question() if self.selected == "step" else None
+        offer = self._open_question()
         if offer is None:
             return ""
         question, guess = self._question_at(self.position + 1, *offer), self.predictions.get(self.position + 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pagedlab.viz.kit.areas import Area
 from pagedlab.viz.kit.flow import heading
 from pagedlab.viz.kit.head import LEFT, RIGHT
 from pagedlab.viz.kit.labels import plural, quoted
@@ -17,9 +18,17 @@ from pagedlab.viz.shares.run import Share, Step
 CALLS = 4
 FIRST = 84.0  # left edge of the first column
 PITCH = (RIGHT - FIRST) / CALLS
-LANES = {"PLAN": 128.0, "RUN": 268.0}
+LANES = {"PLAN": 92.0, "RUN": 232.0}
 HEIGHT, LINE, MOST = 124.0, 15.0, 6
-SAYS = 424.0
+SAYS = 388.0
+AREAS = (
+    Area((0, 0, 960, 56)),
+    Area((0, 56, 960, 30)),
+    *(Area((0, y - 4, 960, HEIGHT + 10)) for y in LANES.values()),
+    Area((0, 366, 960, 110)),
+    Area((0, 478, 960, 22)),
+    Area((0, 500, 960, 50), "chart", (LEFT, RIGHT)),
+)
 NOTHING = ("The plan was made when all tokens before it were known.", "Nothing.")
 
 
@@ -28,19 +37,16 @@ def marks(scene: Scene) -> list[Mark]:
 
 
 def _lanes(scene: Scene) -> Iterator[Mark]:
-    what = "each plan waits for the tokens of the step before it"
+    what = "in each column a plan, then its run; the next plan waits for its tokens"
     if scene.ahead:
-        what = "a plan is made while the step before it runs; ? marks a token that is still being sampled then"
-    yield from heading("lanes", (LEFT, 102), "ORDER, NOT DURATION", what)
+        what = "in each column a plan is made while the step before it runs; ?: a token that is being sampled then"
+    yield from heading("lanes", (LEFT, 76), "ORDER, NOT DURATION", what)
     for name, y in LANES.items():
         yield Mark(f"lane.{name}", (LEFT, y + 20), "text s12 bold soft", name)
     first = max(0, scene.position - CALLS)
     for column, step in enumerate(scene.steps[first:]):
         x = FIRST + column * PITCH
         now = " now" if step.number == scene.position else ""
-        yield Mark(
-            f"call.{step.number}", (x + (PITCH - 10) / 2, 120), "text s10 soft mid", f"step() number {step.number}"
-        )
         before = scene.steps[step.number - 2] if step.number > 1 else None
         if scene.ahead:
             yield from _plan(scene, step, (x, PITCH - 10), now)

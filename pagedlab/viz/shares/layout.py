@@ -1,5 +1,5 @@
 """The step as a bar of tokens by request within the budget, and below it what each request has computed and has still
-to compute."""
+to compute. What both pictures of this folder have is here too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 from pagedlab.trace import MemoryState
 from pagedlab.viz.kit import labels
 from pagedlab.viz.kit.areas import Area
-from pagedlab.viz.kit.chips import chip
 from pagedlab.viz.kit.flow import heading
 from pagedlab.viz.kit.head import LEFT, RIGHT, top_line
 from pagedlab.viz.kit.marks import Mark
@@ -19,26 +18,25 @@ from pagedlab.viz.kit.text import fitted, measure, wrapped
 from pagedlab.viz.shares import words
 from pagedlab.viz.shares.run import Step, is_placeholder, queue, to_compute
 
-SIZE = (960.0, 580.0)
-VIEWS = {"step": "One step", "lanes": "Plan and run"}
-BAR = (112.0, 40.0)  # top, height
+SIZE = (960.0, 556.0)
+BAR = (86.0, 40.0)  # top, height
 LEAST = 7.0  # pixels of a share of one token
-ASK, ANSWER = 184.0, (92.0, 26.0)
-ROWS, PITCH, MOST_ROWS = 274.0, 21.0, 9
+ASK, ANSWER = 158.0, (92.0, 26.0)
+ROWS, PITCH, MOST_ROWS = 248.0, 21.0, 9
 TRACK = (126.0, 640.0)  # left and right of what a request has computed
 NUMBERS = (742.0, 926.0)  # right edges: in this step, to compute next
-STORY = 481.0
-TIME = (538.0, 34.0)
+STORY = 455.0
+FOOT, TIME = 494.0, (513.0, 34.0)
 STATUS = {"running": "runs", "finished": "done", "refused": "refused"}
 AREAS = (
-    Area((0, 0, 960, 82)),
-    Area((0, 82, 960, 80), "chart", (LEFT, RIGHT)),
-    Area((0, 162, 960, 76)),
-    Area((0, 238, 960, 24)),
-    Area((0, 262, 960, 204), "chart", (TRACK[0], RIGHT)),
-    Area((0, 466, 960, 38)),
-    Area((0, 504, 960, 22)),
-    Area((0, 526, 960, 50), "chart", (LEFT, RIGHT)),
+    Area((0, 0, 960, 56)),
+    Area((0, 56, 960, 80), "chart", (LEFT, RIGHT)),
+    Area((0, 136, 960, 76)),
+    Area((0, 212, 960, 24)),
+    Area((0, 236, 960, 204), "chart", (TRACK[0], RIGHT)),
+    Area((0, 440, 960, 38)),
+    Area((0, 478, 960, 22)),
+    Area((0, 500, 960, 50), "chart", (LEFT, RIGHT)),
 )
 
 
@@ -51,7 +49,6 @@ class Scene:
     header: dict[str, Any]
     steps: Sequence[Step]
     largest: int
-    view: str
     badge: str
     live: bool
     ahead: bool
@@ -84,15 +81,9 @@ class Scene:
         return len(self.steps)
 
 
-def head(scene: Scene) -> Iterator[Mark]:
+def head(scene: Scene) -> list[Mark]:
     line = words.headlines(scene.step, scene.names, scene.budget)
-    yield from top_line(line, scene.badge, scene.live)
-    x = LEFT
-    for name, label in VIEWS.items():
-        w = measure(label, "s12 bold") + 26
-        tip = "The step as a bar of tokens" if name == "step" else "What is planned when, and what runs meanwhile"
-        yield from chip(name, (x, 54, w, 22), label, name == scene.view, tip=tip)
-        x += w + 8
+    return top_line(line, scene.badge, scene.live)
 
 
 def marks(scene: Scene) -> list[Mark]:
@@ -100,8 +91,8 @@ def marks(scene: Scene) -> list[Mark]:
 
 
 def foot(scene: Scene) -> Iterator[Mark]:
-    yield from heading("time.title", (LEFT, 519), "TOKENS IN EACH STEP", "dark: of prompts")
-    yield Mark("step", (RIGHT, 519), "text s12 soft end", f"step {scene.position}")
+    yield from heading("time.title", (LEFT, FOOT), "TOKENS IN EACH STEP", "dark: of prompts")
+    yield Mark("step", (RIGHT, FOOT), "text s12 soft end", f"step {scene.position}")
 
 
 def scale(scene: Scene) -> tuple[int, bool]:
@@ -180,12 +171,10 @@ def _request(scene: Scene, request_id: str, y: float, longest: int) -> Iterator[
     request = scene.state.requests[request_id]
     share = scene.step.shares.get(request_id) if scene.step else None
     id, hue = f"row.{scene.number(request_id)}", scene.hue(request_id)
-    yield Mark(f"{id}.disc", (LEFT, y - 3, 34, 16), f"card disc {hue}")
-    yield Mark(
-        f"{id}.name", (LEFT + 17, y + 9), "text s11 bold mid on", fitted(scene.names[request_id], 30, "s11 bold")
-    )
+    name = fitted(scene.names[request_id], 40, "s12 bold")
+    yield Mark(f"{id}.name", (LEFT, y + 9), f"text s12 bold hue {hue}", name)
     status = STATUS.get(request.status, "waits")
-    yield Mark(f"{id}.status", (LEFT + 44, y + 9), "text s11 soft", status)
+    yield Mark(f"{id}.status", (LEFT + 46, y + 9), "text s11 soft", status)
     per_token = (TRACK[1] - TRACK[0]) / longest
     now = share.num_tokens if share and request.status == "running" else 0
     computed = request.num_computed_tokens if request.status != "finished" else 0

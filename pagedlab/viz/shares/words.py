@@ -52,6 +52,8 @@ def overlap(steps: Sequence[Step], names: Names) -> list[str]:
     if not steps:
         return []
     step, before = steps[-1], steps[-2] if len(steps) > 1 else None
+    if before is None:
+        return ["Plan 1 has no step before it to wait for; its own is under way now, and nobody waits for that either."]
     sentences = []
     for request_id, reason in step.finished.items():
         name = names[request_id]
@@ -71,7 +73,7 @@ def overlap(steps: Sequence[Step], names: Names) -> list[str]:
                 f"{names[request_id]} was thrown out while its last token was being sampled. It is done with that "
                 "token, and does not come back."
             )
-        elif before and request_id in before.shares:
+        elif request_id in before.shares:
             sentences.append(
                 f"{names[request_id]} was thrown out while its token was being sampled. It keeps the token, and waits "
                 "for it before it comes back."

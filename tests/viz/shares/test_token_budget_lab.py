@@ -9,7 +9,7 @@ from pagedlab.bench.preemption import run_out
 from pagedlab.engine import LLM, EngineDriver, SamplingParams
 from pagedlab.errors import PagedlabError
 from pagedlab.trace import Trace, recorded, save
-from pagedlab.viz import token_budget
+from pagedlab.viz import plan_and_run, token_budget
 from pagedlab.viz.kit.marks import picture
 
 
@@ -59,7 +59,6 @@ def test_each_step_has_the_scheduler_s_shares_in_its_order(model, knobs):
     assert [list(shares.items()) for shares in made if shares] == [list(one.items()) for one in decided if one]
     for step in range(1, lab.num_steps + 1):
         lab.seek(step)
-        lab.select("step")
         bars = [mark for mark in lab.marks() if mark.id.startswith("share.") and mark.cls.startswith("cell")]
         assert len(bars) == len(made[step - 1])
         assert [mark.place[0] for mark in bars] == sorted(mark.place[0] for mark in bars)
@@ -115,13 +114,13 @@ def test_what_waits_and_is_in_memory_need_not_be_computed(model):
 
 
 def test_two_lanes_one_step_ahead_a_plan_stands_beside_the_step_before(model):
-    lab = token_budget(engine(model, async_scheduling=True), view="lanes")
+    lab = plan_and_run(engine(model, async_scheduling=True))
     lab.forward(6)
     shown, n = texts(lab), lab.position
     marks = {mark.id: mark.place for mark in lab.marks()}
     assert marks[f"plan.{n}"][0] == marks[f"run.{n - 1}"][0] and f"run.{n}" not in marks
     assert shown[f"plan.{n}.0"].startswith("1 ?")
-    one_by_one = token_budget(engine(model), view="lanes")
+    one_by_one = plan_and_run(engine(model))
     one_by_one.forward(3)
     marks = {mark.id: mark.place for mark in one_by_one.marks()}
     n = one_by_one.position
@@ -130,7 +129,6 @@ def test_two_lanes_one_step_ahead_a_plan_stands_beside_the_step_before(model):
 
 
 def sentences(lab):
-    lab.select("lanes")
     found = []
     for step in range(lab.num_steps + 1):
         lab.seek(step)
@@ -142,7 +140,7 @@ def test_what_overlap_changes_is_told_where_it_happens(model):
     llm = engine(model, async_scheduling=True)
     run_out(llm)
     answer = [e.token_id for e in llm.trace.events if e.kind == "token_sampled" and e.request_id == "A"]
-    lab = token_budget(llm)
+    lab = plan_and_run(llm)
     of_length = " ".join(sentences(lab))
     assert "A's last token was under way when plan" in of_length and "its blocks were still taken" in of_length
     assert "for a token that nobody knew yet" in of_length
@@ -150,7 +148,7 @@ def test_what_overlap_changes_is_told_where_it_happens(model):
     stopped = engine(model, lengths=(), later=(), async_scheduling=True)
     params = SamplingParams(max_tokens=8, ignore_eos=True, stop_token_ids=[answer[3]])
     stopped.add_request([(7 * j) % 200 + 1 for j in range(9)], params)
-    lab = token_budget(run_out(stopped))
+    lab = plan_and_run(run_out(stopped))
     found = sentences(lab)
     at = next(i for i, text in enumerate(found) if "one token too many is computed, and dropped" in text)
     lab.seek(at + 1)
@@ -163,7 +161,7 @@ def test_a_victim_whose_last_token_is_under_way_is_told_as_one(model):
     llm = engine(model, lengths=(), later=(), async_scheduling=True, num_gpu_blocks_override=6)
     llm.add_request([3] * 11, SamplingParams(max_tokens=6, ignore_eos=True))
     llm.add_request([4] * 7, SamplingParams(max_tokens=2, ignore_eos=True))
-    lab = token_budget(run_out(llm))
+    lab = plan_and_run(run_out(llm))
     thrown = next(e for e in llm.trace.events if e.kind == "request_preempted")
     found = sentences(lab)
     at = next(i for i, text in enumerate(found) if "B was thrown out while its last token was being sampled" in text)
@@ -181,7 +179,7 @@ def test_it_opens_from_an_engine_a_driver_a_trace_and_a_file(model, tmp_path):
         assert lab.shares(2) == {"A": 1, "B": 1, "C": 1, "D": 21}
     assert "step 2 of" in lab.svg() and "21" in lab.text()
     assert "Token budget, step 2" in lab.save_html(tmp_path / "page.html").read_text(encoding="utf-8")
-    of_vllm = token_budget(recorded("vllm-async"), view="lanes")
+    of_vllm = plan_and_run(recorded("vllm-async"))
     assert of_vllm._history.ahead and of_vllm.budget == 256
     assert any("nobody knew yet" in text for text in sentences(of_vllm))
 
@@ -199,8 +197,6 @@ def test_a_page_asks_what_its_recording_answers(model):
 
 
 def test_what_it_cannot_show_is_refused(model):
-    with pytest.raises(PagedlabError, match="There is no view 'both'; there are: step, lanes"):
-        token_budget(engine(model), view="both")
     with pytest.raises(PagedlabError, match="cannot show a int"):
         token_budget(7)
     with pytest.raises(PagedlabError, match="There is no step 99"):
