@@ -363,7 +363,7 @@ def bench_budget(
     json: Json = False,
     out: Out = None,
 ) -> None:
-    """A long prompt beside requests that decode, under budgets of 64 to 8,192 tokens a step."""
+    """A long prompt beside decoding requests, by tokens a step."""
     from pagedlab.bench.budget import run
 
     run(model=model, rounds=rounds, json=json, out=out)

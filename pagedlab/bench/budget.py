@@ -62,7 +62,8 @@ def serve(
     rng = Random(13)
     drawn = [[rng.randrange(5, 250) for _ in range(PROMPT)] for _ in range(num_decoding)]
     newcomer = [rng.randrange(5, 250) for _ in range(NEWCOMER)] if newcomer is None else list(newcomer)
-    most = len(newcomer) // max(1, budget - num_decoding) + LEAD + 8  # tokens: nobody is done before
+    left = max(1, budget - num_decoding)  # of a step in which all decode
+    most = (len(newcomer) + num_decoding * PROMPT) // left + LEAD + 8  # tokens: nobody is done before
     size = 16
     blocks = 1 + num_decoding * -(-(PROMPT + most) // size) + -(-(len(newcomer) + 8) // size)
     given = {"block_size": size, "num_gpu_blocks_override": blocks, "max_num_batched_tokens": budget}

@@ -19,7 +19,8 @@ def test_version_prints_the_version(run):
     assert (done.status, done.out) == (0, f"pagedlab {pagedlab.__version__}\n")
 
 
-BENCHMARKS = ["kv", "fragmentation", "preemption", "sharing", "engine", "paging", "startup", "memory", "scaling"]
+BENCHMARKS = ["kv", "fragmentation", "preemption", "sharing", "engine", "paging", "startup", "memory", "scaling",
+              "budget"]
 
 
 @pytest.mark.parametrize("argv, names", [([], commands()), (["bench"], BENCHMARKS)])
