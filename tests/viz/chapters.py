@@ -41,7 +41,8 @@ def labs_of(chapter: str) -> Iterator[tuple[str, Any]]:
 
 
 def needed(trees: list[ast.Module], last: int) -> list[int]:
-    """The cells before ``last`` that bind a name it needs, or call a method of such a thing (which may change it)."""
+    """The cells before ``last`` that bind a name it needs, put something into it, or call a method of it (which may
+    change it)."""
     names, found = _used(trees[last]), []
     for i in range(last - 1, -1, -1):
         changed = {_root(node.func) for node in ast.walk(trees[i]) if isinstance(node, ast.Call)}
@@ -70,6 +71,8 @@ def _bound(tree: ast.AST) -> set[str]:
         match node:
             case ast.Name(ctx=ast.Store()):
                 names.add(node.id)
+            case ast.Subscript(ctx=ast.Store(), value=ast.Name(id=changed)):
+                names.add(changed)
             case ast.FunctionDef() | ast.ClassDef():
                 names.add(node.name)
             case ast.Import() | ast.ImportFrom():
