@@ -45,7 +45,7 @@ def table(found: dict[str, dict[str, Any]]) -> str:
         rows += make(found[name]) if name in found else []
     lines = [f"| {' | '.join(row)} |" for row in rows]
     lines.insert(1, "|---|---|---|")
-    machine = next(of["machine"] for of in found.values() if "machine" in of)
+    machine = next(of["machine"] for name, of in found.items() if name in ROWS and "machine" in of)
     versions = f"; transformers {found[TRANSFORMERS]['transformers']}" if TRANSFORMERS in found else ""
     lines[:0] = [f"The real model in fp32 on a CPU ({machine_line(machine)}{versions}):", ""]
     missing = ", ".join(name for name in ROWS if name not in found)

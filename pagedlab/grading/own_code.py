@@ -82,7 +82,7 @@ ANSWERS = {
     "15.3": ("pagedlab.explain",),
     "15.4": ("pagedlab.trace.replay",),
     "17.1": ("pagedlab.viz.apart.answers",),
-    "17.2": ("pagedlab.grading.tasks.ex17.library:multiply",),
+    "17.2": ("pagedlab.grading.tasks.ex17.library:multiply", "pagedlab.model.tiles"),
     "17.3": ("pagedlab.attention",),
 }
 _refusing: list[Refusing] = []  # those that are at work
