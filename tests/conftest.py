@@ -71,6 +71,12 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="session")
+def compiling() -> dict[str, str]:
+    """The environment of a process whose Triton compiles, whatever the tests before did with this one's."""
+    return {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+
+
+@pytest.fixture(scope="session")
 def out_of_order():
     """Makes an engine in which B's table is not in order: A's blocks came free in between. Knobs: device, dtype."""
     from pagedlab.engine import LLM, SamplingParams

@@ -231,9 +231,12 @@ def replay(trace: Trace, upto: int | None = None) -> MemoryState:
 # ---------------------------------------------------------------------------------- one small function an event
 
 
+_BRINGS_A_REQUEST = {ev.RequestArrived.kind, ev.RequestFound.kind}
+
+
 def _spoken_of(event: ev.Event) -> tuple[str, ...]:
     """The requests that must be known by then."""
-    if isinstance(event, ev.RequestArrived | ev.RequestFound):
+    if event.kind in _BRINGS_A_REQUEST:
         return ()
     request_id = getattr(event, "request_id", None)
     return (*getattr(event, "request_ids", ()), *([] if request_id is None else [request_id]))

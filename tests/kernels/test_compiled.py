@@ -4,7 +4,6 @@ The kernels of this process are interpreted, so the compiler runs in a process o
 """
 
 import json
-import os
 import subprocess
 import sys
 
@@ -15,10 +14,9 @@ TARGETS = (75, 80, 90, 100, 120)
 
 
 @pytest.fixture(scope="module")
-def table():
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+def table(compiling):
     command = [sys.executable, "-m", "pagedlab.kernels.compile_only"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, env=compiling)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
 

@@ -88,7 +88,7 @@ def test_parts_are_left_out_when_the_time_is_over():
     assert report.parts["late"]["rows"][0]["name"] == "left out" and not report.failed
 
 
-def test_the_script_runs_from_a_clone_in_which_nothing_is_installed(root, tmp_path):
+def test_the_script_runs_from_a_clone_in_which_nothing_is_installed(root, tmp_path, compiling):
     """No installed package, so no `pagedlab.kernels`; only torch, triton and numpy are lent from here."""
     site = tmp_path / "site"
     site.mkdir()
@@ -99,7 +99,7 @@ def test_the_script_runs_from_a_clone_in_which_nothing_is_installed(root, tmp_pa
         found = next(filter(os.path.exists, places), None)
         if found:
             os.symlink(found, site / name)
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"PYTHONPATH": str(site)}
+    environment = compiling | {"PYTHONPATH": str(site)}
     code = (
         "import sys; sys.path.insert(0, '.')\n"
         "from pagedlab.bench.gpu.check import make_kernels_importable\n"

@@ -1,6 +1,5 @@
 """What is refused before a launch, each with a sentence; and what Triton decided when it was imported."""
 
-import os
 import subprocess
 import sys
 
@@ -75,14 +74,18 @@ def test_tritons_older_interpreter_with_a_newer_numpy_is_refused_with_what_to_in
         interpreting()
 
 
-def in_a_new_process(code: str) -> str:
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
-    ).stdout
+@pytest.fixture
+def in_a_new_process(compiling):
+    """What Python prints that runs some code, with Triton as it comes."""
+
+    def run(code):
+        command = [sys.executable, "-c", code]
+        return subprocess.run(command, env=compiling, capture_output=True, text=True, check=True).stdout
+
+    return run
 
 
-def test_choosing_the_interpreter_too_late_says_restart_the_kernel():
+def test_choosing_the_interpreter_too_late_says_restart_the_kernel(in_a_new_process):
     out = in_a_new_process(
         "import triton\nfrom pagedlab.kernels import use_interpreter\n"
         "try: use_interpreter()\nexcept ValueError as error: print(error)"
@@ -90,7 +93,7 @@ def test_choosing_the_interpreter_too_late_says_restart_the_kernel():
     assert "Triton was imported before" in out and "Restart the kernel" in out
 
 
-def test_cpu_tensors_without_the_interpreter_are_refused_and_with_it_the_kernel_runs():
+def test_cpu_tensors_without_the_interpreter_are_refused_and_with_it_the_kernel_runs(in_a_new_process):
     lines = (
         "import torch", "from pagedlab.attention import KVPool, paged_attention", "layer = KVPool(1, 2, 16, 1, "
         "32).layer(0)",

@@ -246,10 +246,11 @@ print([len(answer.outputs[0].token_ids) for answer in llm.generate([5, 6, 7], pa
 """
 
 
-def test_triton_can_be_imported_after_it_and_compiles():
+def test_triton_can_be_imported_after_it_and_compiles(compiling):
     """In a process of its own, since Triton is in this one already: each brings an LLVM."""
     pytest.importorskip("triton", reason="no Triton on this machine; it is installed with the package on Linux")
-    done = subprocess.run([sys.executable, "-c", THEN_TRITON], capture_output=True, text=True, timeout=300)
+    command = [sys.executable, "-c", THEN_TRITON]
+    done = subprocess.run(command, env=compiling, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == ["3", "3", "ELF"]
 
