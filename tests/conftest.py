@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pagedlab.bench.browser import BROWSER_ARGS, Jupyter, LabPage
-from pagedlab.doctor import find_chromium
+from pagedlab.doctor import INSTALL_CHROMIUM, find_chromium
 
 ROOT = Path(__file__).resolve().parent.parent
-NO_CHROMIUM = "no Chromium on this machine; install it (Debian, Ubuntu: apt-get install chromium), then run this again"
+NO_CHROMIUM = f"no Chromium on this machine; {INSTALL_CHROMIUM}, then run this again"
 NO_INSTALL_BRINGS_IT = ("this system", "this machine", "Triton exists on Linux only")
 
 

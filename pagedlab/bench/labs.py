@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pagedlab.bench.browser import BROWSER_ARGS, Jupyter, LabPage
-from pagedlab.doctor import find_chromium
+from pagedlab.doctor import INSTALL_CHROMIUM, find_chromium
 from pagedlab.errors import PagedlabError
 
 BLOCKS, BLOCK_SIZE = 256, 16
@@ -107,7 +107,7 @@ def measure(steps: int = 20) -> dict[str, Any]:
     no browser."""
     chromium = find_chromium()
     if not chromium:
-        raise PagedlabError("There is no Chromium here. Install it (Debian, Ubuntu: apt-get install chromium).")
+        raise PagedlabError(f"There is no Chromium here: {INSTALL_CHROMIUM}.")
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:

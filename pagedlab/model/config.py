@@ -30,8 +30,8 @@ class LlamaConfig:
         size, and any group can take it. Their order is that of their first layers.
 
         The rarest window says how many layers a group has, unless the others have only a few more; where they do not
-        come out even, the last group has fewer, and a part of its blocks stays empty. Source: vLLM
-        ``v1/core/kv_cache_utils.py``, ``_get_kv_cache_groups_uniform_page_size``.
+        come out even, layers are dealt out over the groups in turn: some have fewer, and a part of their blocks stays
+        empty. Source: vLLM ``v1/core/kv_cache_utils.py``, ``_get_kv_cache_groups_uniform_page_size``.
         """
         layers: dict[int | None, list[int]] = {}
         for layer, window in enumerate(self.windows or (None,) * self.num_layers):

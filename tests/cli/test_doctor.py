@@ -121,7 +121,7 @@ def test_without_chromium_there_is_only_a_note(run, monkeypatch):
     done = run("doctor")
     assert done.status == 0
     state, text = line(done.out, "Chromium")
-    assert state == "note" and "browser tests" in text and "apt-get install chromium" in text
+    assert state == "note" and "browser tests" in text and "apt-get install chromium-headless-shell" in text
 
 
 def test_a_missing_or_too_old_library_is_a_problem_with_its_name(run, monkeypatch):
