@@ -81,6 +81,12 @@ def test_no_cell_is_left_out_by_nbval_or_expected_to_fail(notebook):
         assert mark not in text, f"{notebook.name} holds {mark}"
 
 
+def test_the_unit_of_a_chart_is_short_enough_for_the_height_along_which_it_stands(notebook):
+    cells = [cell.source for cell in nbformat.read(notebook, as_version=4).cells if cell.cell_type == "code"]
+    units = [unit for source in cells for unit in re.findall(r'\bunit="([^"]*)"', source)]
+    assert [unit for unit in units if len(unit) > 46] == []
+
+
 def test_links_inside_the_course_resolve(notebook):
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", markdown(notebook)):
         if not re.match(r"https?://|mailto:", target):

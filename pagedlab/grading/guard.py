@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 
-WATCH_SECONDS, AT_MOST_SECONDS, DISK_SECONDS = 0.05, 0.25, 0.25
+WATCH_SECONDS, WATCH_SECONDS_AT_MOST, DISK_SECONDS = 0.05, 0.25, 0.25
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -83,7 +83,7 @@ def _watch(child: int, options: dict) -> tuple[str, int | None]:
         before = time.process_time()
         family = descendants(os.getpid())
         # A look at all processes of a busy machine takes milliseconds: of one core in all no more than a twentieth.
-        pause = min(max(WATCH_SECONDS, 20 * (time.process_time() - before)), AT_MOST_SECONDS)
+        pause = min(max(WATCH_SECONDS, 20 * (time.process_time() - before)), WATCH_SECONDS_AT_MOST)
         if len(family) > options["processes"]:
             return "processes", None
         if sum(family.values()) > options["memory_bytes"]:

@@ -20,7 +20,7 @@ from pagedlab.grading.part import EXERCISES, Verdict, load_exercise, load_part
 @pytest.mark.parametrize("number", EXERCISES)
 def test_a_sample_of_mutants_is_caught_and_some_that_are_listed_still_survive(number):
     done = subprocess.run(
-        [sys.executable, "-m", "mutants", "--sample", "3", number],
+        [sys.executable, "-m", "mutants", "--sample", "5", number],
         cwd=ROOT, env={"PYTHONPATH": str(ROOT / "tools")}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
