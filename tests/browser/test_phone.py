@@ -146,13 +146,11 @@ def test_on_a_phone_everything_can_be_read_and_reached_at_every_step(opened, art
     start = at(page)
     page.screenshot(path=artifacts / f"phone-{name.replace(', ', '-').replace(' ', '-')}-{theme}.png", full_page=True)
     check_readable(page)
-    if theme == "dark":
-        return  # its sizes are the same
     steps = int(page.locator(".pagedlab").first.get_attribute("data-steps"))
     for position in [*range(start + 1, steps + 1), 0]:
         page.locator(".pagedlab").first.press("ArrowRight" if position else "Home")
         wait(page, position)
-        check_readable(page)
+        check_readable(page, least_texts=20 if position else 15)  # before the first step there is less to say
 
 
 @pytest.mark.parametrize("width", [390, 768, 1400])

@@ -27,7 +27,7 @@ def on_webgpu(gpu, out_of_order):
     @cache
     def on_webgpu(dtype):
         if dtype == "float16" and not gpu.has_f16:
-            pytest.skip("this machine's adapter has no 16-bit numbers")
+            pytest.skip("this machine's adapter has no numbers of 16 bits")
         return out_of_order(device="webgpu", dtype=dtype)
 
     return on_webgpu

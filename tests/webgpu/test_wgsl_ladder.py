@@ -55,7 +55,7 @@ def test_online_softmax(run, length):
 @pytest.mark.parametrize("block_size, head_size", SIZES)
 def test_decode_and_its_diary(run, gpu, block_size, head_size, number):
     if number == "float16" and not gpu.has_f16:
-        pytest.skip("this machine's adapter has no 16-bit numbers")
+        pytest.skip("this machine's adapter has no numbers of 16 bits")
     rng = np.random.default_rng(head_size)
     kv_heads, group, lengths = 2, 3, [1, 2 * block_size + 1, 37]
     width = max(-(-n // block_size) for n in lengths)
