@@ -215,12 +215,18 @@ def grade(
         help="Of the predictions' puzzles; by default the one that each notebook names.")] = None,
     jobs: Annotated[int | None, typer.Option(
         help="Notebooks graded at a time; by default one for each core.")] = None,
+    scheduler: Annotated[str | None, typer.Option(
+        metavar="ADDRESS", help="Grade on the Dask cluster whose scheduler this is (tcp://HOST:8786); with --out each "
+                                "grade is kept as it comes, and the same command grades the rest.")] = None,
+    workers: Annotated[int | None, typer.Option(
+        help="The same with so many Dask workers on this machine.")] = None,
 ) -> None:
     """Grade exercise notebooks: points for each check."""
     from pagedlab.grading.command import run
 
     raise typer.Exit(run(
-        paths, json_path=json, junit_path=junit, out=out, min_score=min_score, seed=seed, jobs=jobs))
+        paths, json_path=json, junit_path=junit, out=out, min_score=min_score, seed=seed, jobs=jobs,
+        scheduler=scheduler, workers=workers))
 
 
 @app.command()

@@ -12,7 +12,7 @@ torch=$(sed -n 's/^torch==\([0-9.]*\).*/\1/p' constraints.txt)
 if [ -n "${TORCH_INDEX_URL:-}" ]; then install --extra-index-url "$TORCH_INDEX_URL" torch
 elif no_nvidia; then cpu_build; fi
 # The warning silenced here is setuptools' general remark on editable installs.
-PYTHONWARNINGS=ignore install --no-build-isolation -e '.[attach,dev]'
+PYTHONWARNINGS=ignore install --no-build-isolation -e '.[attach,cluster,dev]'
 
 # For JupyterLab: no question about news over the first notebook, and no "Validate" of nbgrader's, which asks no grader of ours;
 # and what shows a lab's stored picture when its kernel is gone, which an editable install leaves out.

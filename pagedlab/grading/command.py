@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm
 
 from pagedlab.errors import PagedlabError
-from pagedlab.grading import class_table, report
+from pagedlab.grading import class_table, cluster, report
 from pagedlab.grading.classroom import Graded, Refused, find, grade_all
 from pagedlab.grading.grade import Result, grade
-from pagedlab.terminal import width
+from pagedlab.terminal import printable, width
 
 
 def run(
@@ -26,12 +27,15 @@ def run(
     min_score: float | None = None,
     seed: int | None = None,
     jobs: int | None = None,
+    scheduler: str | None = None,
+    workers: int | None = None,
 ) -> int:
     """What ``pagedlab grade`` does: grade, print, write, and return an exit status.
 
     0: graded; 1: ``min_score`` (percent) was not reached by every notebook; 2: something could not be graded.
-    ``json_path``, ``junit_path``: the same as data; ``out``: a folder for the class table and the feedback. Raises
-    PagedlabError for arguments that cannot be right.
+    ``json_path``, ``junit_path``: the same as data; ``out``: a folder for the class table, the report and the
+    feedback. ``scheduler``, ``workers``: grade on a Dask cluster (``cluster.py``), and keep each grade in ``out`` as it
+    comes. Raises PagedlabError for arguments that cannot be right.
     """
     if not paths:
         raise PagedlabError(
@@ -43,13 +47,20 @@ def run(
         raise PagedlabError(f"seed is {seed}; it is a number from 0 to 999,999,999.")
     if jobs is not None and jobs < 1:
         raise PagedlabError(f"jobs is {jobs}; at least one notebook is graded at a time.")
+    if workers is not None and workers < 1:
+        raise PagedlabError(f"workers is {workers}; at least one worker grades.")
+    if (scheduler, workers, jobs).count(None) < 2:
+        raise PagedlabError("Of --scheduler, --workers and --jobs give one: each says where the notebooks are graded.")
     _check_targets(paths, json_path, junit_path)
     for target in (json_path, junit_path):
         report.check_writable(target)
     if out is not None:
         class_table.make_folders(Path(out))
 
-    graded = _with_progress(paths, seed, jobs)
+    if scheduler is not None or workers is not None:
+        graded = _on_cluster(paths, seed, scheduler, workers, None if out is None else Path(out) / "kept")
+    else:
+        graded = _with_progress(paths, seed, jobs)
     results = [one.outcome for one in graded if isinstance(one.outcome, Result)]
     refused = [one.outcome for one in graded if isinstance(one.outcome, Refused)]
     for result in results:
@@ -80,10 +91,46 @@ def _check_targets(paths: Sequence[str | Path], *targets: str | Path | None) -> 
             raise PagedlabError(f"{file} is to be graded; the result would be written over it. Name another file.")
 
 
+def _bar() -> Callable[..., tqdm]:
+    # Widths and heights are stated, because a terminal that does not know its own would get no bar.
+    return partial(tqdm, disable=None, leave=False, ncols=width(100), nrows=20)
+
+
+def _on_cluster(
+    paths: Sequence[str | Path], seed: int | None, scheduler: str | None, workers: int | None, keep: Path | None
+) -> list[Graded]:
+    """Grade, with a line on standard error for each as it ends."""
+    total = sum(len(find(Path(path))) for path in paths)
+    with _bar()(total=total, unit="notebook", desc="graded") as bar:
+        count = Counter[str]()
+
+        def say(sentence: str) -> None:
+            bar.write(printable(sentence), file=sys.stderr)
+
+        def ended(one: Graded, where: str) -> None:
+            kept, graded = where == "kept", isinstance(one.outcome, Result)
+            count.update(ended=1, kept=kept, graded=graded and not kept)
+            how = f"  {one.outcome.seconds} s at {where}" if graded and not kept else f"  ({where})" * bool(where)
+            say(f"[{count['ended']} of {total}] {report.line(one)}{how}")
+            bar.update()
+
+        try:
+            graded = cluster.grade_on_cluster(
+                paths, scheduler=scheduler, workers=workers, seed=seed, keep=keep, ended=ended, say=say
+            )
+        except KeyboardInterrupt:
+            done = count["graded"] + count["kept"]
+            kept = "nothing is kept without --out" if keep is None else "the same command grades the rest"
+            say(f"Stopped: {done} of {total} notebooks are graded; {kept}.")
+            raise
+    if count["kept"]:
+        say(f"{count['kept']} of {total} notebooks had been graded before; {count['graded']} were graded now.")
+    return graded
+
+
 def _with_progress(paths: Sequence[str | Path], seed: int | None, jobs: int | None) -> list[Graded]:
     """Grade, with a bar on standard error where a person looks at it."""
-    # Widths and heights are stated, because a terminal that does not know its own would get no bar.
-    bar = partial(tqdm, disable=None, leave=False, ncols=width(100), nrows=20)
+    bar = _bar()
     found = [entry for path in paths for entry in find(Path(path))]
     if len(found) == 1 and not isinstance(found[0][1], Refused):
         learner, path = found[0]

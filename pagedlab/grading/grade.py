@@ -19,18 +19,20 @@ from pagedlab.errors import PagedlabError, as_path
 from pagedlab.grading import confine
 from pagedlab.grading.judge import Judged, judge
 from pagedlab.grading.nbval_run import run_nbval
-from pagedlab.grading.notebook import Cell, exercise_number, read_cells, read_reference
+from pagedlab.grading.notebook import Cell, cells_of, exercise_number, read_bytes, read_reference
 from pagedlab.grading.part import Part, Verdict, load_exercise
 from pagedlab.grading.plain import make_printable
 from pagedlab.grading.restore import restore
 from pagedlab.grading.watch import Watch
 
+IN_THE_NOTEBOOK = "the notebook run from top to bottom"
 Progress = Callable[[int, int, str], None]  # stages done, stages in all, what is being done
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check: what it could give, what it gave, and why not all. ``not_run``: what this machine lacks for it."""
+    """One check: what it could give, what it gave, and why not all. ``not_run``: what this machine lacks for it;
+    ``broken``: the property that the answers do not have, the first one of the part's."""
 
     name: str
     title: str
@@ -38,9 +40,10 @@ class CheckResult:
     earned: int
     reason: str = ""
     not_run: str = ""
+    broken: str = ""
 
     def __post_init__(self) -> None:
-        make_printable(self, "reason", "not_run")
+        make_printable(self, "reason", "not_run", "broken")
 
 
 @dataclass(frozen=True)
@@ -89,9 +92,13 @@ class Submission:
     def read(cls, path: str | Path) -> Submission:
         """Raises PagedlabError for a file that is no notebook."""
         path = as_path(path)
-        cells = read_cells(path)
-        saved = datetime.fromtimestamp(path.stat().st_mtime).astimezone().isoformat(timespec="seconds")
-        return cls(path, cells, saved)
+        cells = cells_of(path, read_bytes(path))
+        return cls(path, cells, when_saved(path))
+
+
+def when_saved(path: Path) -> str:
+    """ISO 8601, local time with offset."""
+    return datetime.fromtimestamp(path.stat().st_mtime).astimezone().isoformat(timespec="seconds")
 
 
 def grade(
@@ -146,7 +153,9 @@ def grade(
             continue
         verdict = verdicts[part.name]
         reason = _reason(verdict, seen[part.name] if with_nbval and verdict.passed else "")
-        checks.append(CheckResult(part.name, part.title, part.points, 0 if reason else part.points, reason))
+        broken = (verdict.property or IN_THE_NOTEBOOK) if reason else ""
+        points = 0 if reason else part.points
+        checks.append(CheckResult(part.name, part.title, part.points, points, reason, broken=broken))
     return Result(
         str(submission.path),
         exercise.name,
@@ -169,7 +178,7 @@ def _to_run(cells: list[Cell], judged: Judged) -> list[Cell]:
 def _reason(verdict: Verdict, in_notebook: str) -> str:
     if not verdict.passed:
         return f"expected: {verdict.property}; but {verdict.example}"
-    return f"right by itself, but not in the notebook run from top to bottom: {in_notebook}" if in_notebook else ""
+    return f"right by itself, but not in {IN_THE_NOTEBOOK}: {in_notebook}" if in_notebook else ""
 
 
 @lru_cache(maxsize=1)

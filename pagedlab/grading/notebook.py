@@ -47,6 +47,11 @@ class Cell:
 
 def read_cells(path: Path) -> list[Cell]:
     """The cells of a notebook file. Raises PagedlabError for a file that is missing, too large, or no notebook."""
+    return cells_of(path, read_bytes(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Raises PagedlabError for a file that is missing or too large."""
     try:
         if not path.exists():
             raise PagedlabError(f"There is no file {path}.")
@@ -54,20 +59,25 @@ def read_cells(path: Path) -> list[Cell]:
             raise PagedlabError(f"{path} is not a file; give a notebook (.ipynb).")
         if path.stat().st_size > MAX_BYTES:
             raise PagedlabError(f"{path} has more than {MAX_BYTES >> 20} MB; clear its outputs and save it again.")
-        text = path.read_bytes().decode("utf-8-sig")
+        return path.read_bytes()
     except OSError as error:
         raise PagedlabError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def cells_of(path: Path, data: bytes) -> list[Cell]:
+    """The cells of the notebook whose file ``path`` holds, or held, ``data``. Raises PagedlabError where it is none."""
+    try:
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise PagedlabError(f"{path} is not a notebook: it is no text. Give a notebook (.ipynb).") from None
     try:
-        data = json.loads(text)
+        notebook = json.loads(text)
     except (ValueError, RecursionError):
         raise PagedlabError(
             f"{path} is not a notebook: it is no JSON, or was cut off. Save it again in Jupyter."
         ) from None
     try:
-        data = _current_format(data)
-        return [_cell(raw) for raw in data["cells"]]
+        return [_cell(raw) for raw in _current_format(notebook)["cells"]]
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise PagedlabError(f"{path} is not a notebook: there are no cells in it that can be read.") from None
 

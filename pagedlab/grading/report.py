@@ -34,12 +34,7 @@ def closing_lines(graded: list[Graded]) -> str:
     """One line a notebook, how many there were, and each learner's points in each part of the course."""
     width = max(len(one.learner) for one in graded)
     lines = [""]
-    for one in graded:
-        outcome = one.outcome
-        if isinstance(outcome, Result):
-            lines.append(f"{one.learner:{width}}  {outcome.exercise:24} {outcome.earned:3} of {outcome.points}")
-        else:
-            lines.append(f"{one.learner:{width}}  not graded: {Path(outcome.path).name}")
+    lines += [line(one, width) for one in graded]
     count = sum(isinstance(one.outcome, Result) for one in graded)
     lines.append(f"{count} of {len(graded)} notebooks graded")
     sums: dict[str, list[Result]] = {}
@@ -49,6 +44,14 @@ def closing_lines(graded: list[Graded]) -> str:
     if any(result.course_part > 1 for results in sums.values() for result in results):
         lines += [f"{learner}: {in_parts(results)}" for learner, results in sums.items()]
     return "\n".join(lines)
+
+
+def line(one: Graded, width: int = 0) -> str:
+    """A notebook's line: whose it is, and its points."""
+    outcome = one.outcome
+    if isinstance(outcome, Result):
+        return f"{one.learner:{width}}  {outcome.exercise:24} {outcome.earned:3} of {outcome.points}"
+    return f"{one.learner:{width}}  not graded: {Path(outcome.path).name}"
 
 
 def in_parts(results: list[Result]) -> str:
