@@ -82,6 +82,7 @@ class Dispatch:
         """Raises Lost where the scheduler went away, NoWorker where nobody can grade; what has not ended is left."""
         self._checks: dict[str, asyncio.Task] = {}
         self._hung: set[str] = set()
+        self._scheduler = ""
         self._seen = asyncio.get_running_loop().time()
         try:
             while self.left:
@@ -103,11 +104,15 @@ class Dispatch:
     async def _workers(self, client: Any) -> dict[str, int]:
         """Address -> threads, of the workers that are there and can grade."""
         try:
-            there = (await asyncio.wait_for(client.scheduler.identity(), SECONDS_TO_ANSWER))["workers"]
+            identity = await asyncio.wait_for(client.scheduler.identity(), SECONDS_TO_ANSWER)
         except (OSError, TimeoutError, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and asyncio.current_task().cancelling():
                 raise
             raise Lost from None
+        self._scheduler = self._scheduler or identity["id"]
+        if identity["id"] != self._scheduler:  # another one at its address, which knows nothing of what was given out
+            raise Lost
+        there = identity["workers"]
         for address in there.keys() - self._checks.keys():
             self._checks[address] = asyncio.ensure_future(self._check(client, address, there[address]["name"]))
         for address in self._checks.keys() - there.keys():
