@@ -65,7 +65,7 @@ def write(graded: list[Graded], out: Path) -> Path:
     learners = by_learner(graded)
     head, rows = table(learners)
     note = APART if "part two" in head and "total" in head else ""
-    files = _file_names(learners)
+    files = file_names(learners)
     write_text(out / "grades.csv", _as_csv(head, rows))
     write_text(out / "grades.html", _render("table", title="Grades", head=head, rows=rows, files=files, note=note))
     for learner, outcomes in learners.items():
@@ -132,16 +132,16 @@ def _exercise(outcome: Any) -> str:
 
 def _as_csv(head: list[str], rows: list[list[Any]]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([head, *([_harmless(value) for value in row] for row in rows)])
+    csv.writer(text, lineterminator="\n").writerows([head, *([harmless(value) for value in row] for row in rows)])
     return text.getvalue()
 
 
-def _harmless(value: Any) -> Any:
-    """A name that begins like a formula would be one in a spreadsheet."""
+def harmless(value: Any) -> Any:
+    """For a CSV: a name that begins like a formula would be one in a spreadsheet."""
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
 
 
-def _file_names(learners: dict[str, list[Any]]) -> dict[str, str]:
+def file_names(learners: dict[str, list[Any]]) -> dict[str, str]:
     """A file for each learner that every file system takes, no two the same."""
     names: dict[str, str] = {}
     for learner in learners:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from pagedlab.errors import PagedlabError
-from pagedlab.grading import class_table, cluster, report
+from pagedlab.grading import class_report, class_table, cluster, report
 from pagedlab.grading.classroom import Graded, Refused, find, grade_all
 from pagedlab.grading.grade import Result, grade
 from pagedlab.terminal import printable, width
@@ -75,6 +75,7 @@ def run(
         report.write(junit_path, report.as_junit(graded))
     if out is not None:
         print(f"class table and feedback: {class_table.write(graded, Path(out))}")
+        class_report.write(graded, Path(out))
     if refused:
         return 2
     below = min_score is not None and any(100 * result.earned < min_score * result.points for result in results)
