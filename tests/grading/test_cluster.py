@@ -1,4 +1,4 @@
-"""A class graded by real Dask processes: killed, stopped, restarted, of another version, and by a submission's doing."""
+"""A class graded by real Dask processes: killed, stopped, restarted, of another version, ended by a submission."""
 
 import json
 import os
@@ -122,7 +122,8 @@ def test_a_submission_that_ends_its_worker_three_times_is_said_and_nobody_else_i
     folder = small_class(5)
     ports = [free_port() for _ in range(5)]
     ends = f"import os, socket, time\nfor port in {ports}:\n"
-    ends += "    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(str(os.getpid()).encode(), ('127.0.0.1', port))\n"
+    ends += "    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+    ends += "    datagrams.sendto(str(os.getpid()).encode(), ('127.0.0.1', port))\n"
     submission(wrong(ends + "time.sleep(20)"), name="class/deadly/03.ipynb")
     (tmp_path / "ended_by_udp.py").write_text(ENDED_BY_UDP)
     dask.start()
