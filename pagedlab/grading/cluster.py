@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from pagedlab.errors import PagedlabError
 from pagedlab.grading import on_worker
 from pagedlab.grading.classroom import Graded, Refused, find
 from pagedlab.grading.dispatch import Dispatch, Job, Lost, NoWorker, longest
-from pagedlab.grading.grade import Result, when_saved
+from pagedlab.grading.grade import Result, needs_unix, when_saved
 from pagedlab.grading.kept import Kept, key_of
 from pagedlab.grading.notebook import cells_of, exercise_number, read_bytes
 from pagedlab.grading.part import load_exercise
@@ -124,11 +125,18 @@ async def _address(scheduler: str | None, workers: int | None) -> AsyncIterator[
         return
     from distributed import LocalCluster
 
-    # No limit on a worker's memory: it holds notebooks only. Each submission has its own.
-    async with LocalCluster(
-        n_workers=workers, processes=True, threads_per_worker=1, memory_limit=0, host="127.0.0.1",
-        dashboard_address=None, silence_logs=logging.CRITICAL, asynchronous=True,
-    ) as cluster:  # fmt: skip
+    needs_unix()
+    # While they start, workers hear of no Ctrl-C (``dask_setup``); this process does as soon as they have.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        # No limit on a worker's memory: it holds notebooks only. Each submission has its own.
+        cluster = await LocalCluster(
+            n_workers=workers, processes=True, threads_per_worker=1, memory_limit=0, host="127.0.0.1",
+            dashboard_address=None, silence_logs=logging.CRITICAL, preload=on_worker.__name__, asynchronous=True,
+        )  # fmt: skip
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    async with cluster:
         yield cluster.scheduler_address
 
 

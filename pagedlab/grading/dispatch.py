@@ -133,7 +133,7 @@ class Dispatch:
     async def _check(self, client: Any, address: str, name: Any) -> str:
         """Why a worker cannot grade, in a sentence; "" where it can."""
         here = on_worker.fingerprint()
-        future = client.submit(on_worker.fingerprint, workers=[address], pure=False)
+        future = client.submit(*_call("fingerprint"), workers=[address], pure=False)
         try:
             there = await asyncio.wait_for(_outcome(future), SECONDS_TO_ANSWER)
             wrong = "" if there == here else f"it has pagedlab {there}, and here is {here}"
@@ -158,7 +158,7 @@ class Dispatch:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", UserWarning)  # of a large notebook
                     future = client.submit(
-                        on_worker.grade_bytes, *job.arguments, pure=False, retries=0,
+                        *_call("grade_bytes", *job.arguments), pure=False, retries=0,
                         key=f"pagedlab-{job.key[:12]}-{job.number}-{job.tries}-{client.id}",
                         workers=[address], allow_other_workers=False,
                     )  # fmt: skip
@@ -182,7 +182,7 @@ class Dispatch:
             self._again(one)
             return
         self._drop(one)
-        reason = f"{job.path} gets no grade: {job.kills} workers in turn stopped working while they graded it."
+        reason = f"{job.path} gets no grade: {job.kills} workers in turn were lost, or failed, while they graded it."
         self.ended(job, Refused(job.path, reason), one.worker)
 
     def _again(self, one: _Running) -> None:
@@ -207,6 +207,14 @@ class Dispatch:
                 self._drop(one)
                 refused = "reason" in got
                 self.ended(one.job, Refused(**got) if refused else result_of(got), one.worker)
+
+
+def _call(name: str, *arguments: Any) -> tuple[Any, ...]:
+    """What Dask is to call: a function of ``on_worker``, by its name. By reference a worker without pagedlab could not
+    read its task, and would end; and so could a scheduler, which needs no pagedlab this way. By value it would have to
+    be the same Python."""
+    there = f"__import__('importlib').import_module({on_worker.__name__!r}).{name}(*arguments)"
+    return eval, there, {"arguments": arguments}
 
 
 async def _outcome(future: Any) -> Any:

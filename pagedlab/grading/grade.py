@@ -96,6 +96,14 @@ class Submission:
         return cls(path, cells, when_saved(path))
 
 
+def needs_unix() -> None:
+    """Raises PagedlabError on Windows."""
+    if sys.platform == "win32":
+        raise PagedlabError(
+            "Grading needs Linux or macOS: it limits what a submission may use. On Windows run it in WSL."
+        )
+
+
 def when_saved(path: Path) -> str:
     """ISO 8601, local time with offset."""
     return datetime.fromtimestamp(path.stat().st_mtime).astimezone().isoformat(timespec="seconds")
@@ -115,10 +123,7 @@ def grade(
     that it is graded in. Raises PagedlabError for a file that is no notebook of an exercise, and where files were
     changed that are none of the submission's business.
     """
-    if sys.platform == "win32":
-        raise PagedlabError(
-            "Grading needs Linux or macOS: it limits what a submission may use. On Windows run it in WSL."
-        )
+    needs_unix()
     started = time.monotonic()
     if not isinstance(submission, Submission):
         submission = Submission.read(submission)

@@ -8,6 +8,7 @@ they mean the same on both sides is what :func:`fingerprint` is compared for.
 from __future__ import annotations
 
 import hashlib
+import signal
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import lru_cache
@@ -20,6 +21,13 @@ from pagedlab.errors import PagedlabError
 from pagedlab.grading.grade import Submission, grade
 from pagedlab.grading.notebook import REFERENCE, cells_of
 from pagedlab.grading.watch import Watch
+
+
+def dask_setup(worker: Any) -> None:
+    """Dask calls this as it starts a worker of ``--workers``. Ctrl-C reaches a terminal's every process, and it is the
+    command that ends its workers; the programs that they start hear of it as ever."""
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 @lru_cache(maxsize=1)

@@ -24,9 +24,12 @@ class DaskProcesses:
         self.workers: list[subprocess.Popen] = []
         self.scheduler: subprocess.Popen | None = None
 
-    def start(self, num_workers: int = 0, **settings: str) -> "DaskProcesses":
+    def start(self, num_workers: int = 0, *arguments: str) -> "DaskProcesses":
         command = ["distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", f"{self.port}", "--no-dashboard"]
-        self.scheduler = self._process(command, settings)
+        self.scheduler = self._process([*command, *arguments], {})
+        end = time.monotonic() + 60
+        while not self._listens() and time.monotonic() < end:
+            time.sleep(0.1)
         for _ in range(num_workers):
             self.add_worker()
         return self
@@ -51,6 +54,10 @@ class DaskProcesses:
             if process and process.poll() is None:
                 process.send_signal(signal.SIGCONT)
                 self.kill(process)
+
+    def _listens(self) -> bool:
+        with socket.socket() as one:
+            return one.connect_ex(("127.0.0.1", self.port)) == 0
 
     def _process(self, command: list[str], settings: dict[str, str]) -> subprocess.Popen:
         with (self.folder / f"log-{time.monotonic_ns()}.txt").open("w") as log:

@@ -131,7 +131,7 @@ def test_a_submission_that_ends_its_worker_three_times_is_said_and_nobody_else_i
         dask.add_worker("--preload", "ended_by_udp.py", END_PORT=str(port))
     told = []
     graded = by_learner(grade_on_cluster([folder], scheduler=dask.address, seed=SEED, say=told.append))
-    assert "3 workers in turn stopped working" in graded.pop("deadly").reason
+    assert "3 workers in turn were lost" in graded.pop("deadly").reason
     assert len(graded) == 5 and all(outcome.earned == 0 for outcome in graded.values()), graded
     assert sum(worker.poll() is not None for worker in dask.workers) == 3
     assert [one.count("deadly") for one in told] == [1, 1]
@@ -167,8 +167,9 @@ def test_a_worker_without_pagedlab_or_with_another_is_named_and_left_out(small_c
     (tmp_path / "blocks.py").write_text("import sys\nsys.modules['pagedlab'] = None\n")
     other = "import pagedlab\npagedlab.__version__ = '0.0.1'\n"
     (tmp_path / "another.py").write_text(other)
-    dask.start()
+    dask.start(0, "--preload", "blocks.py")  # a scheduler needs none
     dask.add_worker("--preload", "blocks.py", "--name", "bare")
+    wait_for_workers(dask.address, 1)
     folder, told = small_class(2), []
     with pytest.raises(PagedlabError, match=r"bare.* is left out: pagedlab cannot be imported there"):
         grade_on_cluster([folder], scheduler=dask.address)
