@@ -7,6 +7,7 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -126,18 +127,25 @@ async def _address(scheduler: str | None, workers: int | None) -> AsyncIterator[
     from distributed import LocalCluster
 
     needs_unix()
-    # While they start, workers hear of no Ctrl-C (``dask_setup``); this process does as soon as they have.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # No limit on a worker's memory: it holds notebooks only. Each submission has its own.
+    cluster = LocalCluster(
+        n_workers=workers, processes=True, threads_per_worker=1, memory_limit=0, host="127.0.0.1",
+        dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL, preload=on_worker.__name__, asynchronous=True,
+    )  # fmt: skip
     try:
-        # No limit on a worker's memory: it holds notebooks only. Each submission has its own.
-        cluster = await LocalCluster(
-            n_workers=workers, processes=True, threads_per_worker=1, memory_limit=0, host="127.0.0.1",
-            dashboard_address=None, silence_logs=logging.CRITICAL, preload=on_worker.__name__, asynchronous=True,
-        )  # fmt: skip
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    async with cluster:
+        # While they start, workers hear of no Ctrl-C (``dask_setup``); this process does as soon as they have. What
+        # Python starts beside its first one would let them hear again.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        starting = asyncio.ensure_future(cluster)
+        try:
+            await asyncio.shield(starting)
+        finally:
+            await starting  # after Ctrl-C too: what has half started cannot be closed
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         yield cluster.scheduler_address
+    finally:
+        await cluster.close()
 
 
 @asynccontextmanager
