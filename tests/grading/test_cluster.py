@@ -77,7 +77,7 @@ def test_a_killed_worker_and_a_new_scheduler_lose_nothing_and_the_table_is_that_
     (tmp_path / "class" / "shipped" / "ps1").mkdir(parents=True)
     submission(as_shipped=True, name="class/shipped/ps1/03.ipynb")
     dask.start(3)
-    told, ends = [], []
+    sentences, ends = [], []
 
     def ended(one, where):
         ends.append(where)
@@ -86,9 +86,9 @@ def test_a_killed_worker_and_a_new_scheduler_lose_nothing_and_the_table_is_that_
         if len(ends) == 6:
             dask.restart()
 
-    graded = grade_on_cluster([folder], scheduler=dask.address, seed=SEED, ended=ended, say=told.append)
+    graded = grade_on_cluster([folder], scheduler=dask.address, seed=SEED, ended=ended, say=sentences.append)
     assert len(ends) == len(graded) == CLASS_SIZE + 1 and len(set(ends) - {""}) >= 4, ends
-    assert any("went away" in one for one in told) and sum("was lost" in one for one in told) <= 1, told
+    assert any("went away" in one for one in sentences) and sum("was lost" in one for one in sentences) <= 1, sentences
     alone = grade_all([folder], seed=SEED)
     assert report.closing_lines(graded) == report.closing_lines(alone)
     assert tables(graded, tmp_path / "a") == tables(alone, tmp_path / "b")
@@ -129,59 +129,49 @@ def test_a_submission_that_ends_its_worker_three_times_is_said_and_nobody_else_i
     dask.start()
     for port in ports:
         dask.add_worker("--preload", "ended_by_udp.py", END_PORT=str(port))
-    told = []
-    graded = by_learner(grade_on_cluster([folder], scheduler=dask.address, seed=SEED, say=told.append))
+    sentences = []
+    graded = by_learner(grade_on_cluster([folder], scheduler=dask.address, seed=SEED, say=sentences.append))
     assert "3 workers in turn were lost" in graded.pop("deadly").reason
     assert len(graded) == 5 and all(outcome.earned == 0 for outcome in graded.values()), graded
     assert sum(worker.poll() is not None for worker in dask.workers) == 3
-    assert [one.count("deadly") for one in told] == [1, 1]
+    assert [one.count("deadly") for one in sentences] == [1, 1]
 
 
 def test_a_worker_that_hangs_is_left_and_its_submission_is_graded_by_another(small_class, dask, monkeypatch):
     monkeypatch.setattr(cluster, "longest", lambda num_parts: 12.0)
     monkeypatch.setattr(dispatch, "SECONDS_TO_ANSWER", 60.0)
     folder = small_class(4)
-    dask.start(2)
-    told, stopped = [], []
+    dask.start()
+    at = {f"tcp://127.0.0.1:{port}": dask.add_worker("--worker-port", f"{port}") for port in (free_port(), free_port())}
+    sentences, stopped = [], []
 
     def ended(one, where):
         if not stopped:  # it has just been given the next one, or will be
             stopped.append(where)
-            port = where.rpartition(":")[2]
-            (worker,) = [one for one in dask.workers if port in listening(one.pid)]
-            worker.send_signal(signal.SIGSTOP)
+            at[where].send_signal(signal.SIGSTOP)
 
-    graded = grade_on_cluster([folder], scheduler=dask.address, seed=SEED, ended=ended, say=told.append)
+    graded = grade_on_cluster([folder], scheduler=dask.address, seed=SEED, ended=ended, say=sentences.append)
     assert [one.outcome.earned for one in graded] == [0] * 4
-    assert [one for one in told if "gave no answer for 12 seconds" in one and stopped[0] in one], told
-
-
-def listening(pid):
-    """The TCP ports on which a process listens."""
-    import psutil
-
-    return {str(one.laddr.port) for one in psutil.Process(pid).net_connections("tcp") if one.status == "LISTEN"}
+    assert [one for one in sentences if "gave no answer for 12 seconds" in one and stopped[0] in one], sentences
 
 
 def test_a_worker_without_pagedlab_or_with_another_is_named_and_left_out(small_class, dask, tmp_path):
     (tmp_path / "blocks.py").write_text("import sys\nsys.modules['pagedlab'] = None\n")
-    other = "import pagedlab\npagedlab.__version__ = '0.0.1'\n"
-    (tmp_path / "another.py").write_text(other)
+    (tmp_path / "another.py").write_text("import pagedlab\npagedlab.__version__ = '0.0.1'\n")
     dask.start(0, "--preload", "blocks.py")  # a scheduler needs none
     dask.add_worker("--preload", "blocks.py", "--name", "bare")
     wait_for_workers(dask.address, 1)
-    folder, told = small_class(2), []
+    folder, sentences = small_class(2), []
     with pytest.raises(PagedlabError, match=r"bare.* is left out: pagedlab cannot be imported there"):
         grade_on_cluster([folder], scheduler=dask.address)
     dask.add_worker("--preload", "another.py", "--name", "old")
     dask.add_worker("--name", "good")
-    # The good one first, whichever starts first: the others are refused as they come.
     wait_for_workers(dask.address, 3)
-    graded = grade_on_cluster([folder], scheduler=dask.address, say=told.append)
+    graded = grade_on_cluster([folder], scheduler=dask.address, say=sentences.append)
     assert [one.outcome.earned for one in graded] == [0, 0]
-    assert sum("(bare) is left out" in one for one in told) == 1
-    assert [one for one in told if "(old) is left out: it has pagedlab 0.0.1 (" in one], told
-    assert not [one for one in told if "(good)" in one]
+    assert sum("(bare) is left out" in one for one in sentences) == 1
+    assert [one for one in sentences if "(old) is left out: it has pagedlab 0.0.1 (" in one], sentences
+    assert not [one for one in sentences if "(good)" in one]
 
 
 def wait_for_workers(address, count):
