@@ -208,7 +208,8 @@ def grade(
     junit: Annotated[Path | None, typer.Option(
         metavar="FILE", help="Write the result to this file too, as JUnit's XML.")] = None,
     out: Annotated[Path | None, typer.Option(
-        metavar="FOLDER", help="Write the class table (CSV, HTML), what the class misses, and each learner's feedback here.")] = None,
+        metavar="FOLDER", help="Write the class table (CSV, HTML), what the class misses, and each learner's "
+                               "feedback here.")] = None,
     min_score: Annotated[float | None, typer.Option(
         help="Exit with status 1 unless every notebook has this percentage of its points.")] = None,
     seed: Annotated[int | None, typer.Option(
