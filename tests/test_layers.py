@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "viz.kit": "trace",
     "viz": "attach attention engine kv trace viz.kit",
     "grading": "attention engine explain hunt kernels kv model terminal trace viz",
-    "doctor": "model terminal",
+    "doctor": "kernels model terminal",
     "generate": "engine",
     "demo": "engine terminal trace viz",
     "bench": "attention doctor engine executor kernels kv model parity trace viz watch",
