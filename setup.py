@@ -6,9 +6,15 @@ pyproject.toml could say that too, and would have to name every other folder by 
 
 from setuptools import find_packages, setup
 
+KERNELS = {
+    "pagedlab.kernels": "kernels",
+    "pagedlab.kernels.cpp": "kernels/cpp",
+    "pagedlab.kernels.wgsl": "kernels/wgsl",
+}
+
 setup(
-    packages=[*find_packages(include=["pagedlab", "pagedlab.*"]), "pagedlab.kernels", "pagedlab.kernels.wgsl"],
-    package_dir={"pagedlab.kernels": "kernels", "pagedlab.kernels.wgsl": "kernels/wgsl"},
+    packages=[*find_packages(include=["pagedlab", "pagedlab.*"]), *KERNELS],
+    package_dir=KERNELS,
     # Where JupyterLab looks for extensions.
     data_files=[
         (

@@ -1,7 +1,7 @@
 """Can the course run here? Looks at everything it needs and says what to do about each thing that is not right.
 
 `pagedlab doctor` prints it in a terminal, ``from pagedlab.doctor import doctor; doctor()`` in a notebook. Nothing is
-downloaded and nothing is changed.
+downloaded; kernels in C++ are compiled here, if that was not done before.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ def examine() -> Iterator[Finding]:
     yield finding
     yield _triton()
     if torch is not None:
+        yield _cpp()
         yield from _device(torch)
     yield from _webgpu()
     if _version("tqdm") is not None:  # else libraries are the problem, and the model's code cannot be imported
@@ -133,6 +134,15 @@ def _triton() -> Finding:
     return Finding("Triton", "note", "exists on Linux only: chapter 05's ladder and exercise 05.3 run in WGSL, where "
                    "WebGPU finds a device, and the engine's own kernel is not run here",
                    "To run that too, use a Linux machine, a container, or WSL.")
+
+
+def _cpp() -> Finding:
+    from pagedlab.kernels.cpp import library
+
+    why_not = library.why_not()
+    if why_not is None:
+        return Finding("C++ kernels", "ok", "compiled for this processor; a CPU decodes with them")
+    return Finding("C++ kernels", "note", f"none: {why_not}; the engine runs without them, slower on a CPU")
 
 
 def _device(torch) -> Iterator[Finding]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pagedlab.cache import cache_folder
 from pagedlab.errors import PagedlabError
-from pagedlab.model.download import cache_folder
 
 # Nobody's home can be looked up, as for a container's user that has no entry: then Python raises, or leaves "~" alone.
 HOMELESS = """

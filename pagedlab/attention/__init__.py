@@ -47,7 +47,7 @@ def paged_attention(
                      in float32: where one overflows all the same, the result is NaN
     sliding_window   a query sees itself and the `sliding_window - 1` tokens before it (Mistral); None: all before it
     soft_cap         scores become `soft_cap * tanh(score / soft_cap)` before the softmax (Gemma 2)
-    backend          one of `BACKENDS`: "fixed_tiles", "reference", "torch" or "triton"; None chooses by device
+    backend          one of `BACKENDS`: "cpp", "fixed_tiles", "reference", "torch" or "triton"; None goes by the device
 
     Returns `[tokens, query heads, head size]` in query's dtype. Memory that no token was written to may hold anything,
     NaN included: it is never part of the result. Raises PagedlabError for inputs that cannot be right. On a GPU the

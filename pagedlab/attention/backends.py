@@ -1,7 +1,8 @@
 """Who computes attention on which device? A table: adding a back end is one file, with a record in it, and one line.
 
 triton      the kernels of `kernels/`: the quick one on a GPU (and, under TRITON_INTERPRET=1, on a CPU, slowly)
-torch       the quick one on a CPU, and what runs on a GPU without Triton
+cpp         the quick one on a CPU, for float32: a decode step in C++, the rest as torch does it
+torch       what runs everywhere else
 fixed_tiles the one whose results are the same bits in every batch, for `LLM(batch_invariant=True)`
 reference   what attention *is*, in float64, one request at a time: slow, and plainly right
 """
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 # Name -> the module that has its record, as BACKEND. Of several for one device the first that can run is chosen.
 BACKENDS = {
     "triton": "pagedlab.attention.triton_backend",
+    "cpp": "pagedlab.attention.cpp_backend",
     "torch": "pagedlab.attention.torch_backend",
     "fixed_tiles": "pagedlab.attention.fixed_tiles",
     "reference": "pagedlab.attention.reference",

@@ -63,6 +63,11 @@ class Plan:
                     visible = _as_summand(visible, layer)
                 place = _place_of_one(layer, block_tables[r], first, context)
                 self.prefills.append((slice(starts[r], starts[r + 1]), place, visible))
+        self.plan_decodes(layer, block_tables, lengths, starts, decoding, sliding_window)
+
+    def plan_decodes(self, layer, block_tables, lengths, starts, decoding, sliding_window):
+        """Of the requests `decoding`, which have one query each: those of about equal length in one call."""
+        device = block_tables.device
         for group in _groups(decoding, lengths, layer):
             firsts = [0 if sliding_window is None else max(0, lengths[r] - sliding_window) for r in group]
             rows = [starts[r] for r in group]
@@ -81,9 +86,13 @@ class Plan:
         output = torch.empty(query.shape, dtype=query.dtype, device=query.device)
         for rows, place, visible in self.prefills:
             output[rows] = _prefill(query[rows], *place.read(layer), visible, scale, soft_cap)
+        self.run_decodes(output, query, layer, scale, soft_cap)
+        return output
+
+    def run_decodes(self, output, query, layer, scale, soft_cap):
+        """Write the rows of those requests into `output`."""
         for rows, place in self.decodes:
             output[rows] = _decode(query[rows], place, layer, scale, soft_cap)
-        return output
 
 
 def _groups(requests, lengths, layer):

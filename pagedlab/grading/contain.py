@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pagedlab
-from pagedlab.model.download import cache_folder
+from pagedlab.cache import cache_folder
 
 COURSE = Path(pagedlab.__file__).parents[1]  # where the package is installed from a clone: the clone
 NOT_FOR_LEARNERS = tuple(str(COURSE / name) for name in ("solutions", "tests", ".git"))

@@ -14,9 +14,9 @@ from typing import Any
 
 from safetensors.torch import save_file
 
+from pagedlab.cache import cache_folder
 from pagedlab.errors import PagedlabError
 from pagedlab.model.config import LlamaConfig
-from pagedlab.model.download import cache_folder
 from pagedlab.model.hf_folder import LAYER_TYPES
 from pagedlab.model.llama import LlamaModel
 from pagedlab.model.tokenizer import Tokenizer

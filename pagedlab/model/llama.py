@@ -5,17 +5,21 @@ dimension `tokens` and there is no batch dimension and no padding. All parts but
 one part in which tokens meet, attention, is handed in by the caller as `attend`: it stores this step's keys and values
 wherever it likes (a paged pool, a plain list) and returns what attention over the whole past gives.
 
+`in_one_go` marks what `kernels/cpp` does in one pass over the memory for the few tokens of a decode step on a CPU.
+What stands below the mark says the same in torch, for everything else.
+
 Architecture: Llama (Touvron et al. 2023), with grouped-query attention, in the layout of Hugging Face checkpoints.
 """
 
 import math
 from collections.abc import Callable
-from functools import cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pagedlab.kernels.cpp import calls
+from pagedlab.kernels.cpp.calls import in_one_go
 from pagedlab.model.config import LlamaConfig
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
@@ -25,7 +29,7 @@ EachToken = Callable[..., Tensor]
 # On a CPU so many tokens of a long prompt go through the parts that treat each token on its own at a time: what lies in
 # between then stays near the processor, and takes little memory. A GPU takes them all at once.
 TOKENS_AT_A_TIME = 512
-BLOCK_ROWS = (96, 64)  # rows of a weight that one small product takes: the first that divides the weight
+BLOCK_ROWS = 64  # rows of a weight that one small product takes
 
 
 def in_parts(part: EachToken, *rows: Tensor) -> Tensor:
@@ -39,44 +43,28 @@ def in_parts(part: EachToken, *rows: Tensor) -> Tensor:
     return done[0] if len(done) == 1 else torch.cat(done)
 
 
+@in_one_go(calls.linear)
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x [tokens, in], weight [out, in] -> [tokens, out].
 
-    On a CPU a decode step is bound by reading the weights, and `F.linear` on a few rows of fp32 reads them at half the
-    speed of the memory or less. Two other ways to say the same are quicker (`pagedlab bench engine` measures them all):
-    `weight @ x.T` for up to 4 tokens, but only with two columns or more, so one token goes in twice; and for more
-    tokens one small product for each block of the weight's rows, which shares the work well between the cores.
+    On a CPU `F.linear` on a few rows of fp32 reads the weights at half the speed of the memory or less. One small
+    product for each block of the weight's rows shares the work better between the cores (`pagedlab bench engine`
+    measures several forms).
     """
     tokens, (out, in_) = x.shape[0], weight.shape
-    if tokens > TOKENS_AT_A_TIME or x.dtype != torch.float32 or x.device.type != "cpu":
+    if tokens > TOKENS_AT_A_TIME or x.dtype != torch.float32 or x.device.type != "cpu" or out % BLOCK_ROWS:
         return F.linear(x, weight, bias)
-    rows = next((rows for rows in BLOCK_ROWS if out % rows == 0), None)
-    if tokens <= 2 or (tokens <= 4 and in_ <= out):
-        if tokens == 1:
-            y = torch.mm(weight, torch.cat((x, x)).t()).t()[:1]  # with gaps in memory, which nobody minds
-        else:
-            y = torch.mm(weight, x.t()).t().contiguous()
-    elif rows:
-        blocks = torch.matmul(x, weight.view(-1, rows, in_).transpose(1, 2))  # [blocks, tokens, rows]
-        y = blocks.transpose(0, 1).reshape(tokens, out)
-    else:
-        y = F.linear(x, weight)
+    blocks = torch.matmul(x, weight.view(-1, BLOCK_ROWS, in_).transpose(1, 2))  # [blocks, tokens, rows]
+    y = blocks.transpose(0, 1).reshape(tokens, out)
     return y if bias is None else y.add_(bias)
 
 
+@in_one_go(calls.rms_norm)
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     """Scale each token's vector to root mean square 1, computed in fp32, then by a learnt weight: [tokens, n]."""
     x32 = x.float()
-    norm = torch.linalg.vector_norm(x32, dim=-1, keepdim=True)
-    scale = torch.addcmul(_constant(eps, x.device), norm, norm, value=1 / x.shape[-1]).rsqrt_()
+    scale = x32.square().mean(-1, keepdim=True).add_(eps).rsqrt_()
     return torch.mul(x32, scale).to(x.dtype).mul_(weight)
-
-
-@cache
-def _constant(value: float, device: torch.device) -> Tensor:
-    """The number as a tensor: made once, because a decode step on a CPU is so short that each operation counts."""
-    with torch.inference_mode(False):
-        return torch.tensor([value], dtype=torch.float32, device=device)
 
 
 def rope_frequencies(config: LlamaConfig) -> Tensor:
@@ -96,13 +84,25 @@ def rope_frequencies(config: LlamaConfig) -> Tensor:
     return frequency * keep + frequency / scaling["factor"] * (1 - keep)
 
 
+@in_one_go(calls.rotate)
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary embedding in the half-rotation form: element i is paired with element i + head_size / 2.
+    """Rotary embedding in the half-rotation form, in place: element i is paired with element i + head_size / 2.
 
-    x [tokens, heads, head_size]; cos and sin [tokens, 1, head_size], where the first half of sin is negated: a pair
-    (a, b) becomes (a cos - b sin, b cos + a sin), and `roll` brings each element's partner to its place.
+    x [tokens, heads, head_size]; cos and sin [tokens, 1, head_size / 2]. A pair (a, b) becomes
+    (a cos - b sin, b cos + a sin).
     """
-    return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin)
+    a, b = x.chunk(2, dim=-1)
+    turned = a * cos - b * sin
+    b.mul_(cos).addcmul_(a, sin)
+    a.copy_(turned)
+    return x
+
+
+@in_one_go(calls.gated)
+def gated(gate_up: Tensor) -> Tensor:
+    """silu(gate) * up, which lie side by side: [tokens, 2 n] -> [tokens, n]."""
+    gate, up = gate_up.chunk(2, dim=-1)
+    return F.silu(gate).mul_(up)
 
 
 class LlamaLayer(nn.Module):
@@ -136,8 +136,8 @@ class LlamaLayer(nn.Module):
         config = self.config
         heads = linear(rms_norm(hidden, self.attention_norm, config.rms_norm_eps), self.qkv, self.qkv_bias)
         heads = heads.view(hidden.shape[0], -1, config.head_size)
-        turned, value = heads.split_with_sizes((config.num_query_heads + config.num_kv_heads, config.num_kv_heads), 1)
-        return torch.cat((rotate(turned, cos, sin), value), dim=1)
+        rotate(heads[:, : config.num_query_heads + config.num_kv_heads], cos, sin)
+        return heads
 
     def add_both(self, hidden: Tensor, attended: Tensor) -> Tensor:
         """What attention gave, then what the feed-forward gives, added in place to `hidden` [tokens, hidden_size]."""
@@ -146,10 +146,8 @@ class LlamaLayer(nn.Module):
 
     def feed_forward(self, hidden: Tensor) -> Tensor:
         """Each token on its own: [tokens, hidden_size] -> the same."""
-        config = self.config
-        x = rms_norm(hidden, self.mlp_norm, config.rms_norm_eps)
-        gate, up = linear(x, self.gate_up).split_with_sizes((config.intermediate_size,) * 2, 1)
-        return linear(F.silu(gate).mul_(up), self.down)
+        x = rms_norm(hidden, self.mlp_norm, self.config.rms_norm_eps)
+        return linear(gated(linear(x, self.gate_up)), self.down)
 
 
 class LlamaModel(nn.Module):
@@ -194,7 +192,6 @@ class LlamaModel(nn.Module):
         """
         hidden = self.embedding[token_ids]
         cos, sin = self.cos[positions], self.sin[positions]
-        cos, sin = torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)  # as `rotate` wants them
         for layer in self.layers:
             hidden = layer(hidden, cos, sin, attend, each_token)
         return each_token(lambda rows: rms_norm(rows, self.norm, self.config.rms_norm_eps), hidden)

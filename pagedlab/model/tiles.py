@@ -61,7 +61,7 @@ def check(model: LlamaModel, size: int, rounds: int = 2) -> None:
     for position in range(rounds):
         hidden = torch.randn(model.config.hidden_size, generator=generator).to(model.device, model.dtype)
         hidden = hidden.expand(size, -1).contiguous()
-        cos, sin = (t[[position] * size].repeat(1, 1, 2) for t in (model.cos, model.sin))
+        cos, sin = (t[[position] * size] for t in (model.cos, model.sin))
         heads = layer.heads(hidden, cos, sin)
         attended = heads[:, : model.config.num_query_heads].flatten(1).contiguous()
         after = layer.add_both(hidden, attended)

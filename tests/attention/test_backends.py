@@ -63,20 +63,21 @@ def test_it_can_be_asked_for_by_name_and_is_named_where_another_is_not_known(min
         paged_attention(*batch.arguments, backend="mine"), paged_attention(*batch.arguments, backend="reference")
     )
     assert calls
-    with pytest.raises(PagedlabError, match="allowed are fixed_tiles, mine, reference, torch, triton, or None"):
+    with pytest.raises(PagedlabError, match="allowed are cpp, fixed_tiles, mine, reference, torch, triton, or None"):
         paged_attention(*batch.arguments, backend="yours")
 
 
 def test_one_that_cannot_run_here_is_passed_over_and_refused_by_name(mine, monkeypatch):
     monkeypatch.setitem(globals(), "BACKEND", dataclasses.replace(BACKEND, why_not=lambda: "it is Sunday"))
-    assert choose_backend(None, torch.device("cpu")) == "torch"
+    assert choose_backend(None, torch.device("cpu")) == "cpp"
     with pytest.raises(PagedlabError, match="The Mine back end cannot run: it is Sunday. Use backend='torch'"):
         choose_backend("mine", torch.device("cpu"))
 
 
 def test_each_record_has_its_name_and_a_device_without_one_is_refused():
     assert [backend_named(name).name for name in BACKENDS] == [*BACKENDS]
-    assert choose_backend(None, torch.device("cpu")) == choose_backend(None, torch.device("mps")) == "torch"
+    assert choose_backend(None, torch.device("cpu")) == "cpp"
+    assert choose_backend(None, torch.device("mps")) == "torch"
     with pytest.raises(PagedlabError, match="No attention back end is made for meta; try backend='torch'"):
         choose_backend(None, torch.device("meta"))
 

