@@ -88,11 +88,15 @@ class Rank:
     def share(self, number: int, of: int) -> None:
         self.executors[number] = self.executors[of].share()
 
-    def forget(self, number: int) -> None:
-        self.executors.pop(number, None)
+    def let_go(self, number: int, *kept: int) -> None:
+        """Of a snapshot, by its name, or of all that this engine has."""
+        if not kept:
+            self.executors.pop(number, None)
+        elif number in self.executors:
+            self.executors[number].drop(*kept)
 
     def do(self, number: int, what: str, args: tuple) -> Any:
         """Raises what the method raises; KeyError for a number that is not known."""
-        if what in ("make", "share", "forget"):
+        if what in ("make", "share"):
             return getattr(self, what)(number, *args)
         return getattr(self.executors[number], what)(*args)

@@ -257,16 +257,18 @@ class Ranks:
         self.rank.group.leave()
 
 
-def ranks_for(size: int, device: str) -> Ranks:
-    """New ones, or those that torchrun started. In a rank that is not 0 this does not return: it serves, and exits."""
+def ranks_for(size: int, device: str, check: Callable[[], None]) -> Ranks:
+    """New ones, or those that torchrun started, if ``check`` raises nothing. In a rank that is not 0 this does not
+    return: it serves, and exits."""
     split = meeting.launched()
-    if split is None:
-        return Ranks(size, device)
-    if split.size != size:
+    if split is not None and split.size != size:
         raise PagedlabError(
             f"tensor_parallel_size is {size}, and the launcher started {split.size} processes (WORLD_SIZE): give both "
             "the same number."
         )
+    check()
+    if split is None:
+        return Ranks(size, device)
     if split.rank > 0:
         serve()
     return next((ranks for ranks in _living if not ranks.is_own), None) or Ranks(size, device)

@@ -170,7 +170,7 @@ class LlamaModel(nn.Module):
         group: Group = ALONE,
     ):
         super().__init__()
-        self.group, self.vocabulary = group, group.split.vocabulary(whole)
+        self.whole, self.group, self.vocabulary = whole, group, group.split.vocabulary(whole)
         self.config = config = group.split.config(whole)
         where = {"device": device, "dtype": dtype}
         self.embedding = nn.Parameter(torch.empty(len(self.vocabulary), config.hidden_size, **where))
