@@ -73,7 +73,7 @@ def _listen(line: Connection, calls: SimpleQueue[Any]) -> None:
 
 def _say(line: Connection, message: tuple[str, Any]) -> None:
     try:
-        line.send(message)
+        line.send_bytes(pickle.dumps(message))  # a tensor as its numbers: `send` would hand over shared memory
     except OSError:  # rank 0 is gone
         os._exit(1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,7 @@ class RankedExecutor:
     def __init__(
         self, model: str = "smollm2", *, device: Any = None, dtype: Any = None, seed: int = 0, tensor_parallel_size: int
     ) -> None:
-        device = check_device(choose_device(device), tensor_parallel_size)
+        device = check_device(choose_device(None) if device is None else str(device), tensor_parallel_size)
         ranks = ranks_for(tensor_parallel_size, device, lambda: check_size(source_of(model)[1], tensor_parallel_size))
         self._join(ranks, "make", model, dtype, seed)
 
@@ -63,7 +64,7 @@ class RankedExecutor:
 
     def close(self) -> None:
         """The last engine on these weights ends the other processes, where this one started them."""
-        if self._is_closed:
+        if self._is_closed or os.getpid() != self._ranks.pid:
             return
         self._is_closed = True
         if not (self._ranks.is_over or self._ranks.lost.done()):

@@ -95,6 +95,9 @@ class Ranks:
             outcome = self.rank.do(*message)
         except PagedlabError as error:
             refusal = error
+        except BaseException as error:
+            self._fall_out_of_step(error)
+            raise
         answers = self._collect()
         if refusal:
             raise refusal
@@ -112,9 +115,15 @@ class Ranks:
         try:
             return self.rank.do(number, what, (*args, ready))
         except BaseException as error:
-            if were_sent:  # the others are in the middle of it
-                self._lose(f"Rank 0 failed: {type(error).__name__}: {error}".splitlines()[0])
+            if were_sent:
+                self._fall_out_of_step(error)
             raise
+
+    def _fall_out_of_step(self, error: BaseException) -> None:
+        """The others are in the middle of what failed here. Where it failed because one of them is gone, that is missed
+        in a moment."""
+        wait((self.lost,), timeout=GRACE / 2)
+        self._lose(f"Rank 0 of this engine failed ({type(error).__name__}), and the others with it: make it anew.")
 
     def _send(self, message: Any) -> None:
         packed = pickle.dumps(message)
@@ -146,12 +155,9 @@ class Ranks:
         outcome: Future[Any] = Future()
         self._calls.put((outcome, task, args))
         wait((outcome, self.lost), return_when=FIRST_COMPLETED)
-        if outcome.done() and (not outcome.exception() or isinstance(outcome.exception(), PagedlabError)):
+        if outcome.done() and (not self.lost.done() or not outcome.exception()):
             return outcome.result()
-        with contextlib.suppress(TimeoutError):  # a connection broke: the other end will be missed in a moment
-            raise PagedlabError(self.lost.result(timeout=GRACE / 2)) from None
-        self._lose(f"Rank 0 failed: {outcome.exception()}")
-        return outcome.result()
+        raise PagedlabError(self.lost.result())
 
     def check(self) -> None:
         """Raises PagedlabError where nothing can be done any more."""
@@ -184,8 +190,8 @@ class Ranks:
             for line in ready:
                 rank = lines[line]
                 try:
-                    answer = line.recv()
-                except (EOFError, OSError):
+                    answer = pickle.loads(line.recv_bytes())
+                except Exception:  # EOFError, OSError, and what cannot be read: nobody else would wake who waits
                     answer = ("failed", None)
                 if answer[0] == "failed":
                     missing[rank] = answer[1]
