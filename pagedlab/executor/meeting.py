@@ -5,14 +5,15 @@ Both ways to start them go through here: rank 0 has started the others itself (`
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import socket
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from typing import Any
 
@@ -96,18 +97,17 @@ def start(size: int, found_by: dict[str, str]) -> list[SubprocessHandler]:
     ]  # fmt: skip
 
 
-def wait_for_others(here: Store, size: int, listening: Callable[[Listener], None]) -> dict[int, tuple[Connection, int]]:
-    """Rank 0: a line to each of the others, by rank, with its process id. ``listening`` gets what is to be closed if
-    one does not come."""
+def wait_for_others(here: Store, size: int) -> dict[int, tuple[Connection, int]]:
+    """Rank 0: a line to each of the others, by rank, with its process id."""
     key = secrets.token_bytes(32)
     with Listener((here.address, 0), backlog=size, authkey=key) as listener:
-        listening(listener)
         here.store.set(DOOR, json.dumps([*listener.address, key.hex()]))
         lines = {}
         while len(lines) < size - 1:
-            line = _quick(listener.accept())
-            rank, pid = line.recv()
-            lines[rank] = line, pid
+            with contextlib.suppress(AuthenticationError, EOFError, OSError):  # a stranger at the door
+                line = _quick(listener.accept())
+                rank, pid = line.recv()
+                lines[rank] = line, pid
     return lines
 
 

@@ -67,7 +67,7 @@ class RankedExecutor:
         if self._is_closed or os.getpid() != self._ranks.pid:
             return
         self._is_closed = True
-        if not (self._ranks.is_over or self._ranks.lost.done()):
+        if not (self._ranks.is_over or self._ranks.others.lost.done()):
             self._ranks.do(self._number, "close")
         _leave(self._ranks, self._number)
 

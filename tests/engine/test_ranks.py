@@ -349,6 +349,7 @@ def started(tmp_path: Path, then: str, size: int = 2, launcher: tuple[str, ...] 
     return process, pids
 
 
+@pytest.mark.slow
 def test_a_rank_that_is_killed_ends_the_run_with_a_sentence(tmp_path):
     process, pids = started(tmp_path, SAYS, size=4)
     os.kill(pids[2], signal.SIGKILL)
@@ -360,12 +361,14 @@ def test_a_rank_that_is_killed_ends_the_run_with_a_sentence(tmp_path):
     assert process.returncode == 0 and err == ""
 
 
+@pytest.mark.slow
 def test_without_rank_0_the_others_end(tmp_path):
     process, pids = started(tmp_path, FOREVER, size=4)
     process.kill()
     assert gone(pids) and process.communicate(timeout=10)[1] == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("then", [FOREVER, "time.sleep(1000)"], ids=["busy", "idle"])
 def test_ctrl_c_ends_all(tmp_path, then):
     process, pids = started(tmp_path, then)
@@ -375,6 +378,7 @@ def test_ctrl_c_ends_all(tmp_path, then):
     assert err.count("Traceback") == 1 and err.strip().endswith("KeyboardInterrupt"), err
 
 
+@pytest.mark.slow
 def test_after_ctrl_c_that_was_caught_the_engine_goes_on(tmp_path):
     then = """
 def answer():
@@ -398,6 +402,7 @@ for _ in range(3):
     assert (process.returncode, out, err) == (0, "", "") and gone(pids, 0)
 
 
+@pytest.mark.slow
 def test_a_forked_child_leaves_the_ranks_alone(tmp_path):
     then = """
 import gc
@@ -419,6 +424,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(llm.generate([1, 2
     assert (process.returncode, err) == (0, "") and gone(pids, 0)
 
 
+@pytest.mark.slow
 def test_a_rank_that_does_not_come_is_named(tmp_path):
     code = (
         "import sys; sys.executable = '/bin/false'\nfrom pagedlab.engine import LLM\n"
@@ -449,6 +455,7 @@ def free_port() -> str:
         return str(server.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_under_torchrun_rank_0_runs_the_script_and_the_others_serve(tmp_path):
     process, pids = started(tmp_path, ONCE, launcher=(*TORCHRUN, free_port()))
     out, err = process.communicate(timeout=60)
@@ -456,6 +463,7 @@ def test_under_torchrun_rank_0_runs_the_script_and_the_others_serve(tmp_path):
     assert "Error" not in err and gone(pids, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1])
 def test_under_torchrun_a_rank_that_is_killed_ends_all(tmp_path, rank):
     process, pids = started(tmp_path, FOREVER, launcher=(*TORCHRUN, free_port()))
@@ -466,6 +474,7 @@ def test_under_torchrun_a_rank_that_is_killed_ends_all(tmp_path, rank):
     assert "SIGKILL" in err or "Signal 9" in err
 
 
+@pytest.mark.slow
 def test_under_torchrun_another_number_of_processes_is_refused(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(size=4, then=""))
