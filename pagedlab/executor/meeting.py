@@ -27,7 +27,8 @@ from pagedlab.model.split import Split
 
 HOME = "127.0.0.1"
 LONGEST_WAIT = timedelta(minutes=10)  # for others to come
-SILENCE = {"TCP_KEEPIDLE": 3, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3}  # seconds, seconds, times: then a host is gone
+# When is a host gone that says nothing? Seconds, seconds, times; and milliseconds, where something was sent to it.
+SILENCE = {"TCP_KEEPIDLE": 3, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 6000}
 DOOR = "pagedlab/door"
 
 
