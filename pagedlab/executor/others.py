@@ -46,10 +46,12 @@ class Others:
                 line.send_bytes(packed)
 
     def collect(self) -> list[Any]:
-        """An answer from each."""
+        """An answer from each. ConnectionError where one is lost."""
         answers = {rank: answer for rank, answer in (self._answers.get() for _ in self.lines)}
         for rank in self.lines:
             kind, what = answers[rank]
+            if kind == "failed":
+                raise ConnectionError(f"rank {rank} is gone")
             if kind == "refused":
                 raise PagedlabError(f"Rank {rank}: {what}")
         return [answers[rank][1] for rank in self.lines]
@@ -99,6 +101,8 @@ class Others:
             self.lost.set_result(sentence)
         self.hang_up()
         self.kill()
+        for rank in self.lines:  # whoever waits for an answer
+            self._answers.put((rank, ("failed", None)))
 
     def hang_up(self) -> None:
         """The others notice, and end."""

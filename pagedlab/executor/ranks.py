@@ -13,6 +13,7 @@ import os
 import subprocess
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -155,6 +156,7 @@ class Ranks:
             try:
                 outcome.set_result(task(*args))
             except BaseException as error:
+                traceback.clear_frames(error.__traceback__)  # they may hold what torch's threads would outlive
                 outcome.set_exception(error)
             del call, outcome, task, args  # or they would live until the next one comes
 
@@ -169,7 +171,7 @@ class Ranks:
         last: Future[None] = Future()
         self._calls.put((last, self._part, ()))
         self._calls.put(None)
-        wait((last, self.others.lost), timeout=GRACE, return_when=FIRST_COMPLETED)
+        wait((last,), timeout=GRACE)  # after an accident too: what the thread waited for has failed by then
         by = time.monotonic() + GRACE * last.done()
         for process in self.others.processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
