@@ -39,8 +39,9 @@ class RankExecutor(TorchExecutor):
         super().initialize(config, budget)
 
     def submit(self, batch: list[ScheduledRequest], sampling: SamplingMetadata, ready: Any = None) -> Any:
-        self.group.in_order = self._batch_invariant
-        return super().submit(batch, sampling, ready)
+        """``ready`` is called when the batch is known to be right, before anything is computed."""
+        self.group.in_order, self.runner.ready = self._batch_invariant, ready
+        return super().submit(batch, sampling)
 
     def read_block(self, layer: int, block: int) -> tuple[np.ndarray, np.ndarray]:
         """Of all ranks' KV heads, each once."""

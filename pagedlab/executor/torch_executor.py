@@ -166,11 +166,9 @@ class TorchExecutor:
     # --------------------------------------------------------------------------------------------------------- steps
 
     @torch.inference_mode()
-    def submit(
-        self, batch: list[ScheduledRequest], sampling: SamplingMetadata, ready: Callable[[], None] | None = None
-    ) -> tuple[Fetched, Fetched]:
-        """On a GPU this only starts it: whoever wants to know the tokens waits. ``ready``: see ``ModelRunner.run``."""
-        logits = self.runner.run(batch, self._drawn, ready)
+    def submit(self, batch: list[ScheduledRequest], sampling: SamplingMetadata) -> tuple[Fetched, Fetched]:
+        """On a GPU this only starts it: whoever wants to know the tokens waits."""
+        logits = self.runner.run(batch, self._drawn)
         rows = [draw.row for draw in sampling.draws]
         token_ids = self.sampler(rows_of(logits, rows), sampling.draws)
         self._drawn = DrawnTokens({batch[row].request_id: place for place, row in enumerate(rows)}, token_ids)
