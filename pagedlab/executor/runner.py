@@ -57,6 +57,7 @@ class ModelRunner:
     ) -> None:
         self.model = model
         self.kv_pool = kv_pool
+        self.ready: Callable[[], None] | None = None  # called when a batch is known to be right, before it is computed
         reading = partial(read_in_all_layers, backend=backend)
         self._plan_reading = reading if attention is None else _in_each_layer(attention)
         self._each_token = each_token
@@ -81,6 +82,8 @@ class ModelRunner:
         with torch.cuda.device_of(self.kv_pool.data):  # kernels of a learner's own start on the current device
             with self._copies or nullcontext():
                 inputs = self._send(batch, last or DrawnTokens())
+            if self.ready:
+                self.ready()
             return self._compute(*inputs)
 
     def _send(self, batch: list[ScheduledRequest], last: DrawnTokens) -> tuple[Any, ...]:
@@ -104,7 +107,7 @@ class ModelRunner:
         rows, widest = len(batch), max(len(part.tables[0]) for part in batch)
         for slots, tables in zip(self._slot_mappings, self._block_tables, strict=True):
             last_one_writes(slots.host[:num_tokens])
-            if self._copies:  # on a GPU nobody looks at values any more: looking would be waiting
+            if self._copies or self.ready:  # on a GPU nobody looks at values later: looking would be waiting
                 layer, lengths = self.kv_pool.layer(0), self._seq_lens.staging[:rows]
                 check_slots(slots.host[:num_tokens].min(), slots.host[:num_tokens].max(), layer)
                 starts = self._query_start_loc.staging[: rows + 1]
