@@ -30,7 +30,8 @@ class Others:
         self.lost: Future[str] = Future()
         self.is_over = False
         self._answers: SimpleQueue[tuple[int, Any]] = SimpleQueue()
-        threading.Thread(target=self._watch, daemon=True).start()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
 
     def meet(self, here: meeting.Store, size: int) -> list[int]:
         """Wait until all have come. Their process ids, by rank."""
@@ -95,6 +96,11 @@ class Others:
             f"Rank {rank} of this engine ended ({why or 'its connection broke'}), and no rank can go on without the "
             "others: make the engine anew."
         )
+
+    def stop_watching(self) -> None:
+        self.is_over = True
+        if threading.current_thread() is not self._watcher:
+            self._watcher.join(1)
 
     def lose(self, sentence: str) -> None:
         with contextlib.suppress(InvalidStateError):

@@ -48,7 +48,8 @@ class Ranks:
         self.numbers = iter(range(1 << 62))
         self.users: set[int] = set()  # numbers of the engines that are not closed
         self._calls: SimpleQueue[Any] = SimpleQueue()
-        threading.Thread(target=self._work, daemon=True).start()
+        self._worker = threading.Thread(target=self._work, daemon=True)
+        self._worker.start()
         _living.append(self)
         try:
             self.run(self._meet, device)
@@ -167,11 +168,15 @@ class Ranks:
         or a second time."""
         if os.getpid() != self.pid or self.is_over:
             return
-        self.is_over = self.others.is_over = True
+        self.is_over = self.others.is_over = True  # from here on nobody is missed
         last: Future[None] = Future()
         self._calls.put((last, self._part, ()))
         self._calls.put(None)
-        wait((last,), timeout=GRACE)  # after an accident too: what the thread waited for has failed by then
+        # After an accident too: what the thread waited for has failed by then. Python ends a thread that is left by
+        # unwinding it, which C++ code in it takes for a fault of its own, and aborts.
+        if threading.current_thread() is not self._worker:
+            self._worker.join(GRACE)
+        self.others.stop_watching()
         by = time.monotonic() + GRACE * last.done()
         for process in self.others.processes:
             with contextlib.suppress(subprocess.TimeoutExpired):

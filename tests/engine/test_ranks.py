@@ -360,7 +360,7 @@ def test_a_rank_that_is_killed_ends_the_run_with_a_sentence(tmp_path):
     assert time.monotonic() - since < WITHIN and gone(pids, 1)
     assert out.startswith("SENTENCE Rank 2 of this engine ended (killed by SIGKILL), and no rank can go on"), (out, err)
     assert out.count("\n") == 2 and "AGAIN Rank 2" in out
-    assert process.returncode == 0 and err == ""
+    assert (process.returncode, err) == (0, "")
 
 
 @pytest.mark.slow
