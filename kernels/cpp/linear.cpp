@@ -38,8 +38,9 @@ static inline void tile(const float* x, const float* weight, const float* bias, 
 template <int R>
 static inline void all_tokens(const float* x, const float* weight, const float* bias, float* y, long tokens, long n,
                               long num_rows) {
+    constexpr int PAIR = R == 1 ? 1 : TOKENS;  // of one row a compiler may join products and sums in another way for two
     long t = 0;
-    for (; t + TOKENS <= tokens; t += TOKENS) tile<TOKENS, R>(x + t * n, weight, bias, y + t * num_rows, n, num_rows);
+    for (; t + PAIR <= tokens; t += PAIR) tile<PAIR, R>(x + t * n, weight, bias, y + t * num_rows, n, num_rows);
     for (; t < tokens; t++) tile<1, R>(x + t * n, weight, bias, y + t * num_rows, n, num_rows);
 }
 

@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 
 from pagedlab.bench.workloads import Workload
+from pagedlab.kernels.cpp import calls
 from pagedlab.model.llama import LlamaModel
 
 Product = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -36,6 +37,7 @@ FORMS: dict[str, Product] = {
     "x @ W.T in blocks of 64 rows": _blocks(64),
     "x @ W.T in blocks of 96 rows": _blocks(96),
     "x @ W.T in blocks of 192 rows": _blocks(192),
+    "our kernel in C++": calls.linear,
 }
 MATRICES = ("qkv", "output", "gate_up", "down", "head")
 
@@ -107,6 +109,8 @@ class BoundOf:
                 continue
             if form == "W @ x.T" and len(x) > 128:
                 continue  # never the best there
+            if product is calls.linear and not calls.suits(x):
+                continue
             best = min(_time(lambda p=product: [p(x, w) for w in weights]) for _ in range(2))
             times[form] = best
         return min(times, key=times.__getitem__)
