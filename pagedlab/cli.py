@@ -38,6 +38,9 @@ NumBlocks = Annotated[int | None, typer.Option(
     "--num-gpu-blocks-override",
     help="Blocks in the pool, the null block included; by default as many as memory allows.")]
 
+Ranks = Annotated[int | None, typer.Option(
+    "--tensor-parallel-size", help="Over how many processes the model is split; by default 1.")]
+
 
 def main(argv: list[str] | None = None) -> None:
     """Run one command and exit with its status. Only errors that nobody expected leave a traceback."""
@@ -136,6 +139,7 @@ def demo(
         help="Blocks in the pool, the null block included; by default what the prompts need, and some more.")] = None,
     model: Model = "smollm2",
     device: Device = None,
+    ranks: Ranks = None,
     save: Annotated[Path | None, typer.Option(help="Keep the run in this file (.jsonl or .jsonl.gz).")] = None,
     trace: Annotated[Path | None, typer.Option(
         help="Show a run that was kept with --save; nothing is computed.")] = None,
@@ -150,7 +154,7 @@ def demo(
     else:
         show.show_live(
             [*map(_checked, prompts)] if prompts else [show.PROMPT], max_tokens=max_tokens, model=model, device=device,
-            block_size=block_size, num_blocks=num_blocks, save_to=save, play=play, delay=delay)
+            ranks=ranks, block_size=block_size, num_blocks=num_blocks, save_to=save, play=play, delay=delay)
 
 
 @app.command()
@@ -172,6 +176,7 @@ def generate(
     model: Model = "smollm2",
     device: Device = None,
     num_blocks: NumBlocks = None,
+    ranks: Ranks = None,
 ) -> None:
     """Print what the model answers."""
     if prompt == "-":  # less the newline that `echo` puts at its end
@@ -184,7 +189,7 @@ def generate(
     params = SamplingParams(
         temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, n=n, max_tokens=max_tokens, stop=stop or [],
         stop_token_ids=stop_token_ids)
-    llm = LLM(model, device=device, num_gpu_blocks_override=num_blocks)
+    llm = LLM(model, device=device, num_gpu_blocks_override=num_blocks, tensor_parallel_size=ranks)
     outputs = answers(llm, llm.tokenizer.chat([{"role": "user", "content": prompt}]) if chat else prompt, params)
     shown = printable_lines if is_terminal(sys.stdout) else str  # a file gets what the model said
     if n == 1 and is_terminal(sys.stdout):
@@ -233,8 +238,14 @@ def parity(
     seed: Annotated[int | None, typer.Option(help="Of the first new recording; by default 0. With --record.")] = None,
     count: Annotated[int | None, typer.Option(
         help="How many new recordings of each kind; by default 10. With --record.")] = None,
+    ranks: Annotated[int | None, typer.Option(
+        "--tensor-parallel-size", help="Over how many processes the model is split; for greedy continuations.")] = None,
 ) -> None:
     """Replay recordings of vLLM: do we do the same?"""
+    if ranks is not None and (record is not None or not files):
+        raise PagedlabError(
+            "--tensor-parallel-size is for greedy continuations: give their file too. Recordings of vLLM are replayed "
+            "in this process.")
     if files and record is not None:
         raise PagedlabError("Give the files to compare, or --record with a folder for new recordings, not both.")
     if record is not None:
@@ -252,7 +263,7 @@ def parity(
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from pagedlab.parity import in_package, run
 
-    raise typer.Exit(run(files or in_package()))
+    raise typer.Exit(run(files or in_package(), ranks))
 
 
 @app.command()

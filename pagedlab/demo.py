@@ -22,8 +22,8 @@ FEWEST_BLOCKS = 12
 
 
 def show_live(
-    prompts: list[str], *, max_tokens: int, model: str, device: str | None, block_size: int, num_blocks: int | None,
-    save_to: Path | None, play: bool, delay: float,
+    prompts: list[str], *, max_tokens: int, model: str, device: str | None, ranks: int | None = None, block_size: int,
+    num_blocks: int | None, save_to: Path | None, play: bool, delay: float,
 ) -> None:
     """Run the prompts together on a small pool and show each step.
 
@@ -37,11 +37,12 @@ def show_live(
     if is_terminal(sys.stderr):
         print(paint(printable(f"Loading {model} …"), "dim", sys.stderr), file=sys.stderr)
     # The pool's size follows from the prompts' lengths in tokens, and only the model's tokenizer knows those.
-    loaded = LLM(model, device=device, block_size=block_size, num_gpu_blocks_override=num_blocks or 2)
+    knobs = {"block_size": block_size, "tensor_parallel_size": ranks}
+    loaded = LLM(model, device=device, num_gpu_blocks_override=num_blocks or 2, **knobs)
     if num_blocks is None:
         lengths = [min(len(loaded.tokenizer.encode(p)) + max_tokens, loaded.max_model_len) - 1 for p in prompts]
         num_blocks = max(FEWEST_BLOCKS, 1 + sum(-(-n // block_size) for n in lengths) + SPARE_BLOCKS)
-    llm = LLM(loaded, record=True, block_size=block_size, num_gpu_blocks_override=num_blocks)
+    llm = LLM(loaded, record=True, num_gpu_blocks_override=num_blocks, **knobs)
     for prompt in prompts:
         llm.add_request(prompt, params)
     driver = EngineDriver(llm)

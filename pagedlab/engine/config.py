@@ -32,6 +32,9 @@ class EngineConfig:
     prefix_cache_retention_interval: where layers look back only so far, at which multiples of tokens their blocks can
     be found again (0: only where a prompt ends, or a start that prompts share; None: everywhere). A multiple of
     block_size.
+    tensor_parallel_size: over how many processes the model is split, each with some of the heads, of the weights and of
+    every block of the pool (None: as the weights lie that it shares, else 1). Each has a card of its own, so
+    device_memory is of one.
     batch_invariant: give a request the same logits, bit for bit, alone and in any batch, cold and from the cache, in
     chunks and after a preemption, on one machine with one number of threads. Slower; not on every executor.
     """
@@ -53,12 +56,15 @@ class EngineConfig:
     prefix_cache_retention_interval: int | None = 0
     batch_invariant: bool = False
     enable_chunked_prefill: bool = True
+    tensor_parallel_size: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("block_size", "device_memory", "max_num_seqs", "max_num_batched_tokens"):
             self._check_count(name, 1)
         if self.max_model_len is not None:
             self._check_count("max_model_len", 2)
+        if self.tensor_parallel_size is not None:
+            self._check_count("tensor_parallel_size", 1)
         if self.num_gpu_blocks_override is not None:
             self._check_count("num_gpu_blocks_override", 2)
         if self.prefix_cache_retention_interval is not None:

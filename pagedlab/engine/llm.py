@@ -78,7 +78,7 @@ class LLM:
                 raise PagedlabError(f"{name} is {part!r}; give a class (itself, not one of its objects) or a function.")
         self.parts = self.era.PARTS | {name: part for name, part in given.items() if part is not None}
 
-        self.executor = find_executor(executor, model, device=device, dtype=dtype, seed=k.seed)
+        self.executor = find_executor(executor, model, device=device, dtype=dtype, config=k)
         if reason := refusals.executor_cannot(self.executor, attention, k.batch_invariant):
             raise PagedlabError(reason)
         if attention is not None:

@@ -117,8 +117,8 @@ class Executor(Protocol):
 
     An executor whose attention can be replaced has an attribute ``attention``, which is called like
     ``pagedlab.attention.paged_attention`` (None: its own). One that can tell what attention last asked for has
-    ``last_query``, see ``pagedlab.engine.last_query``. One that keeps ``batch_invariant=True`` has
-    ``can_be_batch_invariant``, and it is True.
+    ``last_query``, see ``pagedlab.engine.last_query``. One over several processes has ``tensor_parallel_size``. One
+    that keeps ``batch_invariant=True`` has ``can_be_batch_invariant``, and it is True.
     """
 
     model_config: LlamaConfig

@@ -18,6 +18,7 @@ GIB = 1 << 30
 @dataclass(frozen=True)
 class PoolBudget:
     """Where the card's memory goes, in bytes: ``utilization * card - weights - activations - other`` is the pool's.
+    Over several ranks it is of one of them, with its part of the weights and of each block.
 
     ``num_blocks``: of the pool, the null block included. ``num_cpu_blocks``: of the pool in the CPU's memory, 0 without
     swapping."""

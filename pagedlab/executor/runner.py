@@ -75,15 +75,23 @@ class ModelRunner:
         self._awaited = _Buffer((2, max_num_seqs), torch.int64, model.device, copies)  # where to, which of the drawn
 
     @torch.inference_mode()
-    def run(self, batch: list[ScheduledRequest], last: DrawnTokens | None = None) -> torch.Tensor:
+    def run(
+        self,
+        batch: list[ScheduledRequest],
+        last: DrawnTokens | None = None,
+        ready: Callable[[], None] | None = None,
+    ) -> torch.Tensor:
         """Write K and V of the batch's tokens into their slots. Returns float32 logits [requests, vocabulary] at each
-        request's last scheduled token. ``last``: what was drawn after the batch before."""
+        request's last scheduled token. ``last``: what was drawn after the batch before. ``ready`` is called before
+        anything is computed, when all numbers were looked at."""
         with torch.cuda.device_of(self.kv_pool.data):  # kernels of a learner's own start on the current device
             with self._copies or nullcontext():
-                inputs = self._send(batch, last or DrawnTokens())
+                inputs = self._send(batch, last or DrawnTokens(), look=self._copies is not None or ready is not None)
+            if ready:
+                ready()
             return self._compute(*inputs)
 
-    def _send(self, batch: list[ScheduledRequest], last: DrawnTokens) -> tuple[Any, ...]:
+    def _send(self, batch: list[ScheduledRequest], last: DrawnTokens, look: bool) -> tuple[Any, ...]:
         """The batch's numbers, on their way to the device: token ids and positions [tokens], for each group of layers
         slots [tokens] and block tables [requests, blocks], lengths [requests], and where each request's tokens begin
         [requests + 1]."""
@@ -104,7 +112,7 @@ class ModelRunner:
         rows, widest = len(batch), max(len(part.tables[0]) for part in batch)
         for slots, tables in zip(self._slot_mappings, self._block_tables, strict=True):
             last_one_writes(slots.host[:num_tokens])
-            if self._copies:  # on a GPU nobody looks at values any more: looking would be waiting
+            if look:  # on a GPU nobody does later: looking would be waiting
                 layer, lengths = self.kv_pool.layer(0), self._seq_lens.staging[:rows]
                 check_slots(slots.host[:num_tokens].min(), slots.host[:num_tokens].max(), layer)
                 starts = self._query_start_loc.staging[: rows + 1]

@@ -19,6 +19,7 @@ from pagedlab.executor.runner import DrawnTokens, ModelRunner
 from pagedlab.executor.sampling import sample
 from pagedlab.executor.swap_space import SwapSpace
 from pagedlab.model.llama import LlamaModel, in_parts
+from pagedlab.model.split import ALONE, Group
 from pagedlab.model.tiles import tiles_for
 from pagedlab.model.weights import checked_device, load_model
 from pagedlab.trace.recorder import source_of
@@ -35,6 +36,7 @@ class TorchExecutor:
 
     model: a name, as of ``pagedlab.model.weights.load_model``. device: None takes CUDA where there is one. dtype: None
     is float32 on a CPU and on MPS; on a CUDA GPU bfloat16 where it has that, else float16. seed: of random weights.
+    group: of the ranks that hold the model together; weights and pool are then this rank's part.
 
     ``kv_pool``, ``swap_space`` and ``runner`` are there once it is initialized. ``device="mps"`` takes the same way as
     CUDA without Triton; nobody has tried it on such a machine yet.
@@ -44,11 +46,18 @@ class TorchExecutor:
     can_be_batch_invariant = True
 
     def __init__(
-        self, model: str = "smollm2", *, device: Any = None, dtype: torch.dtype | str | None = None, seed: int = 0
+        self,
+        model: str = "smollm2",
+        *,
+        device: Any = None,
+        dtype: torch.dtype | str | None = None,
+        seed: int = 0,
+        group: Group = ALONE,
     ) -> None:
-        device = _choose_device(device)
-        self.model, self.tokenizer = load_model(model, device=device, dtype=_choose_dtype(dtype, device), seed=seed)
-        self.model_config = self.model.config
+        device = choose_device(device)
+        dtype = _choose_dtype(dtype, device)
+        self.model, self.tokenizer = load_model(model, device=device, dtype=dtype, seed=seed, group=group)
+        self.model_config = self.model.whole
         self.attention: Callable[..., torch.Tensor] | None = None
         self.close()
 
@@ -95,14 +104,15 @@ class TorchExecutor:
         if self.model.device.type == "cuda":
             used = measured_on_cuda(self.model, config)
         else:
-            activations = activation_peak(self.model_config, element, config)
+            activations = activation_peak(self.model.config, element, config)
             used = MemoryInUse(config.device_memory, self.model.num_bytes, activations, 0, measured=False)
-        return plan_pool(self.model_config, element, used, config)
+        return plan_pool(self.model.config, element, used, config)
 
     def initialize(self, config: EngineConfig, budget: PoolBudget) -> None:
         if self.runner is not None:
             raise PagedlabError("This executor serves an engine already; give the second one executor.share().")
-        c, model = self.model_config, self.model
+        c, model = self.model.config, self.model
+        each_token = tiles_for(model) if config.batch_invariant else in_parts
         sizes = (c.num_layers_of_a_block, budget.num_blocks, config.block_size, c.num_kv_heads, c.head_size)
         try:
             self.kv_pool = KVPool(*sizes, model.dtype, model.device)
@@ -121,7 +131,7 @@ class TorchExecutor:
             max_num_batched_tokens=config.max_num_batched_tokens,
             max_model_len=config.max_model_len,
             backend=None if self.attention else self._backend(),
-            each_token=tiles_for(model) if config.batch_invariant else in_parts,
+            each_token=each_token,
         )
 
     def copy_blocks(self, pairs: list[tuple[int, int]]) -> None:
@@ -156,9 +166,11 @@ class TorchExecutor:
     # --------------------------------------------------------------------------------------------------------- steps
 
     @torch.inference_mode()
-    def submit(self, batch: list[ScheduledRequest], sampling: SamplingMetadata) -> tuple[Fetched, Fetched]:
-        """On a GPU this only starts it: whoever wants to know the tokens waits."""
-        logits = self.runner.run(batch, self._drawn)
+    def submit(
+        self, batch: list[ScheduledRequest], sampling: SamplingMetadata, ready: Callable[[], None] | None = None
+    ) -> tuple[Fetched, Fetched]:
+        """On a GPU this only starts it: whoever wants to know the tokens waits. ``ready``: see ``ModelRunner.run``."""
+        logits = self.runner.run(batch, self._drawn, ready)
         rows = [draw.row for draw in sampling.draws]
         token_ids = self.sampler(rows_of(logits, rows), sampling.draws)
         self._drawn = DrawnTokens({batch[row].request_id: place for place, row in enumerate(rows)}, token_ids)
@@ -219,7 +231,7 @@ def gpu_memory() -> int:
     return torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else 0
 
 
-def _choose_device(device: Any) -> str:
+def choose_device(device: Any) -> str:
     if device is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
     return str(checked_device(device))

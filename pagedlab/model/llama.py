@@ -5,6 +5,9 @@ dimension `tokens` and there is no batch dimension and no padding. All parts but
 one part in which tokens meet, attention, is handed in by the caller as `attend`: it stores this step's keys and values
 wherever it likes (a paged pool, a plain list) and returns what attention over the whole past gives.
 
+The model may be one rank's part of a larger one (`split.py`); then its `group` adds up and puts together what the ranks
+have. Of a whole model it gives back what it was given.
+
 Architecture: Llama (Touvron et al. 2023), with grouped-query attention, in the layout of Hugging Face checkpoints.
 """
 
@@ -17,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pagedlab.model.config import LlamaConfig
+from pagedlab.model.split import ALONE, Group
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 EachToken = Callable[..., Tensor]
@@ -111,9 +115,9 @@ class LlamaLayer(nn.Module):
     The matrices that read the same input lie in one: query, key and value; gate and up. Fewer, larger products.
     """
 
-    def __init__(self, config: LlamaConfig, index: int, **where):
+    def __init__(self, config: LlamaConfig, index: int, group: Group = ALONE, **where):
         super().__init__()
-        self.config, self.index = config, index
+        self.config, self.index, self.group = config, index, group
         heads = config.num_query_heads + 2 * config.num_kv_heads
         self.attention_norm = nn.Parameter(torch.empty(config.hidden_size, **where))
         self.qkv = nn.Parameter(torch.empty(heads * config.head_size, config.hidden_size, **where))
@@ -141,8 +145,8 @@ class LlamaLayer(nn.Module):
 
     def add_both(self, hidden: Tensor, attended: Tensor) -> Tensor:
         """What attention gave, then what the feed-forward gives, added in place to `hidden` [tokens, hidden_size]."""
-        hidden.add_(linear(attended, self.output))
-        return hidden.add_(self.feed_forward(hidden))
+        hidden.add_(self.group.all_reduce(linear(attended, self.output)))
+        return hidden.add_(self.group.all_reduce(self.feed_forward(hidden)))
 
     def feed_forward(self, hidden: Tensor) -> Tensor:
         """Each token on its own: [tokens, hidden_size] -> the same."""
@@ -153,14 +157,24 @@ class LlamaLayer(nn.Module):
 
 
 class LlamaModel(nn.Module):
-    """The whole model, for inference. `load_model` (weights.py) fills it; here its weights are not yet set."""
+    """The whole model, for inference, or what `group` leaves of it to this rank: `config` is then of this part.
 
-    def __init__(self, config: LlamaConfig, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32):
+    `load_model` (weights.py) fills it; here its weights are not yet set.
+    """
+
+    def __init__(
+        self,
+        whole: LlamaConfig,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        group: Group = ALONE,
+    ):
         super().__init__()
-        self.config = config
+        self.whole, self.group, self.vocabulary = whole, group, group.split.vocabulary(whole)
+        self.config = config = group.split.config(whole)
         where = {"device": device, "dtype": dtype}
-        self.embedding = nn.Parameter(torch.empty(config.vocab_size, config.hidden_size, **where))
-        self.layers = nn.ModuleList(LlamaLayer(config, index, **where) for index in range(config.num_layers))
+        self.embedding = nn.Parameter(torch.empty(len(self.vocabulary), config.hidden_size, **where))
+        self.layers = nn.ModuleList(LlamaLayer(config, index, group, **where) for index in range(config.num_layers))
         self.norm = nn.Parameter(torch.empty(config.hidden_size, **where))
         # "Tied" means that the same matrix turns ids into vectors and vectors into scores.
         self.head = self.embedding if config.tie_word_embeddings else nn.Parameter(torch.empty_like(self.embedding))
@@ -192,12 +206,20 @@ class LlamaModel(nn.Module):
         each_token(part, *rows) runs a part that treats each token on its own over all of them, see `in_parts`.
         Returns hidden [tokens, hidden_size], normalised, ready for `logits`.
         """
-        hidden = self.embedding[token_ids]
+        hidden = self.group.all_reduce(self.vectors(token_ids))
         cos, sin = self.cos[positions], self.sin[positions]
         cos, sin = torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)  # as `rotate` wants them
         for layer in self.layers:
             hidden = layer(hidden, cos, sin, attend, each_token)
         return each_token(lambda rows: rms_norm(rows, self.norm, self.config.rms_norm_eps), hidden)
+
+    def vectors(self, token_ids: Tensor) -> Tensor:
+        """Of each token [tokens, hidden_size]; zeros for those whose vectors another rank has."""
+        if self.group.split.size == 1:
+            return self.embedding[token_ids]
+        rows = token_ids - self.vocabulary.start
+        here = (rows >= 0) & (rows < len(self.vocabulary))
+        return self.embedding[rows.where(here, 0)].mul_(here[:, None])
 
     @torch.inference_mode()
     def logits(self, hidden: Tensor, each_token: EachToken = in_parts) -> Tensor:
@@ -205,4 +227,5 @@ class LlamaModel(nn.Module):
 
         Ask only for the tokens that are to be followed by a new one: this is the largest product of a decode step.
         """
-        return each_token(lambda rows: linear(rows, self.head).float(), hidden).contiguous()
+        scores = each_token(lambda rows: linear(rows, self.head).float(), hidden)
+        return self.group.all_gather(scores)[:, : self.config.vocab_size].contiguous()

@@ -2,8 +2,9 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -11,6 +12,7 @@ from pagedlab.errors import PagedlabError
 from pagedlab.model.config import LlamaConfig
 from pagedlab.model.download import damage, ensure_model_file, model_file_path
 from pagedlab.model.llama import LlamaModel
+from pagedlab.model.split import ALONE, Group, check_size
 from pagedlab.model.tokenizer import Tokenizer, byte_tokenizer
 
 __all__ = ["ensure_model_file", "load_model"]
@@ -22,7 +24,12 @@ HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
 def load_model(
-    name: str = "smollm2", *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32, seed: int = 0
+    name: str = "smollm2",
+    *,
+    device: str | torch.device = "cpu",
+    dtype: torch.dtype = torch.float32,
+    seed: int = 0,
+    group: Group = ALONE,
 ) -> tuple[LlamaModel, Tokenizer]:
     """The model of that name on that device in that dtype, and its tokenizer.
 
@@ -30,13 +37,28 @@ def load_model(
     "tiny-random-hybrid" (the like, where every second layer looks back at 16 tokens only),
     "smollm2-random" (the like in SmolLM2's sizes, for measurements), a folder in Hugging Face's layout with a model of
     Llama's family, or a name on the Hugging Face hub.
-    dtype: float32, float16 or bfloat16. PagedlabError says what is wrong with a name, a file or a folder.
+    dtype: float32, float16 or bfloat16. group: of the ranks that hold the model together; this one gets its part only.
+    PagedlabError says what is wrong with a name, a file or a folder, and for a model that cannot be split so.
     """
     device = checked_device(device)
     if dtype not in DTYPES:
         raise PagedlabError(f"dtype {dtype} is not possible: use torch.float32, torch.float16 or torch.bfloat16")
+    source, config = source_of(name, seed)
+    check_size(config, group.split.size)
+    try:
+        model = LlamaModel(config, device, dtype, group)
+    except (RuntimeError, MemoryError) as error:
+        raise PagedlabError(f"there is no memory for a model of the sizes of {config.name} ({error})") from error
+    fill(model, source.tensors(), config)
+    return model, source.tokenizer()
+
+
+def source_of(name: str, seed: int = 0) -> tuple[Any, LlamaConfig]:
+    """Where the model of that name is to be had, with `tensors()` and `tokenizer()`, and its sizes; no weight is read
+    yet. Fetches the files that are not here. PagedlabError as of `load_model`."""
     if name in RANDOM:
-        return _random(RANDOM[name], device, dtype, seed)
+        source = RandomModel(LlamaConfig(**RANDOM[name]), seed)
+        return source, source.config
     if str(name).lower() in SMOLLM2_NAMES:
         source, name = _smollm2(), SMOLLM2
     else:
@@ -44,13 +66,7 @@ def load_model(
 
         folder = _folder(str(name))
         source, name = HFFolder(folder), Path(name).name
-    config = source.config(name)
-    try:
-        model = LlamaModel(config, device, dtype)
-    except (RuntimeError, MemoryError) as error:
-        raise PagedlabError(f"there is no memory for a model of the sizes of {name} ({error})") from error
-    fill(model, source.tensors())
-    return model, source.tokenizer()
+    return source, source.config(name)
 
 
 def checked_device(device: str | torch.device) -> torch.device:
@@ -123,28 +139,37 @@ def weight_slots(model: LlamaModel) -> dict[str, torch.Tensor]:
     return slots
 
 
-def fill(model: LlamaModel, tensors: Iterable[tuple[str, torch.Tensor]]) -> None:
-    """Copy each weight to its slot. PagedlabError where one is missing, unknown or of another shape."""
-    slots = weight_slots(model)
+def whole_shapes(config: LlamaConfig) -> dict[str, torch.Size]:
+    """Of each weight of a checkpoint."""
+    return {name: slot.shape for name, slot in weight_slots(LlamaModel(config, "meta")).items()}
+
+
+def fill(model: LlamaModel, tensors: Iterable[tuple[str, torch.Tensor]], whole: LlamaConfig | None = None) -> None:
+    """Copy each weight, or the part of it that this rank has, to its slot. whole: the sizes of the whole model, where
+    `model` is a part of it. PagedlabError where a weight is missing, unknown or of another shape."""
+    whole = whole or model.config
+    slots, shapes = weight_slots(model), whole_shapes(whole)
     for name, values in tensors:
-        if name.endswith(".rotary_emb.inv_freq") or (name == "lm_head.weight" and model.config.tie_word_embeddings):
+        if name.endswith(".rotary_emb.inv_freq") or (name == "lm_head.weight" and whole.tie_word_embeddings):
             continue  # both follow from what we have
         slot = slots.pop(name, None)
         if name.endswith(".sinks"):
             raise PagedlabError(
-                f"{model.config.name} has attention sinks, which llama.py does not have: take a model without them"
+                f"{whole.name} has attention sinks, which llama.py does not have: take a model without them"
             )
         if slot is None:
-            raise PagedlabError(f"the weight {name!r} has no place in {model.config.name}: this is no plain Llama")
-        if slot.shape != values.shape:
+            raise PagedlabError(f"the weight {name!r} has no place in {whole.name}: this is no plain Llama")
+        if shapes[name] != values.shape:
             raise PagedlabError(
-                f"the weight {name!r} has shape {list(values.shape)}, but the sizes of {model.config.name} ask for "
-                f"{list(slot.shape)}: weights and configuration do not belong together"
+                f"the weight {name!r} has shape {list(values.shape)}, but the sizes of {whole.name} ask for "
+                f"{list(shapes[name])}: weights and configuration do not belong together"
             )
-        slot.copy_(values)
+        part = model.group.split.part(name, values, whole)
+        slot[: len(part)] = part
+        slot[len(part) :] = 0  # no token's: see `Split.vocabulary`
     if slots:
         raise PagedlabError(
-            f"{len(slots)} weights of {model.config.name} are missing, {next(iter(slots))!r} among them: "
+            f"{len(slots)} weights of {whole.name} are missing, {next(iter(slots))!r} among them: "
             "get the model's files again"
         )
 
@@ -197,12 +222,19 @@ RANDOM = {
 }
 
 
-def _random(sizes: dict, device: torch.device, dtype: torch.dtype, seed: int) -> tuple[LlamaModel, Tokenizer]:
-    model = LlamaModel(LlamaConfig(**sizes), device, dtype)
-    generator = torch.Generator().manual_seed(seed)
-    for slot in weight_slots(model).values():
-        if slot.dim() == 1:
-            slot.fill_(1.0)
-        else:  # keeps the size of what passes through, so that no layer drowns another
-            slot.copy_(torch.randn(slot.shape, generator=generator) * slot.shape[1] ** -0.5)
-    return model, byte_tokenizer()
+class RandomModel:
+    """Weights of some sizes that follow from `seed`, made one at a time."""
+
+    def __init__(self, config: LlamaConfig, seed: int) -> None:
+        self.config, self.seed = config, seed
+
+    def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
+        generator = torch.Generator().manual_seed(self.seed)
+        for name, shape in whole_shapes(self.config).items():
+            if len(shape) == 1:
+                yield name, torch.ones(shape)
+            else:  # keeps the size of what passes through, so that no layer drowns another
+                yield name, torch.randn(shape, generator=generator) * shape[1] ** -0.5
+
+    def tokenizer(self) -> Tokenizer:
+        return byte_tokenizer()

@@ -24,10 +24,12 @@ def in_package() -> list[Path]:
     return sorted(GOLDEN.glob("*.jsonl.gz"), key=lambda path: ("sync-" in path.name, path.name))
 
 
-def compare_file(path: Path, progress: Progress | None = None) -> tuple[str, Difference | None]:
+def compare_file(
+    path: Path, progress: Progress | None = None, tensor_parallel_size: int | None = None
+) -> tuple[str, Difference | None]:
     """What the file is, in words, and the first difference (None: identical). ``progress`` is told where it takes
-    longer than a moment. Raises PagedlabError for anything
-    unreadable."""
+    longer than a moment. ``tensor_parallel_size``: ranks that the model runs on, for greedy continuations. Raises
+    PagedlabError for anything unreadable."""
     from pagedlab.parity import groups_trace, kv_trace, paper_trace, sched_trace
 
     path = as_path(path)
@@ -36,7 +38,11 @@ def compare_file(path: Path, progress: Progress | None = None) -> tuple[str, Dif
     if "prompt_ids" in header and "output_ids" in header:
         from pagedlab.parity import greedy  # loads torch and the model
 
-        return f"{len(lines)} greedy continuations, alone and batched", greedy.compare(path, lines)
+        over = f", over {tensor_parallel_size} ranks" if tensor_parallel_size else ""
+        difference = greedy.compare(path, lines, tensor_parallel_size=tensor_parallel_size)
+        return f"{len(lines)} greedy continuations, alone and batched{over}", difference
+    if tensor_parallel_size is not None:
+        raise PagedlabError(f"{path} holds no greedy continuations; leave --tensor-parallel-size out for it.")
     engine = header.get("engine")
     if header.get("kind") == "header" and isinstance(engine, str) and engine.endswith(LIVE):
         from pagedlab.parity import live_trace  # loads torch and the model
@@ -59,14 +65,14 @@ def compare_file(path: Path, progress: Progress | None = None) -> tuple[str, Dif
     )
 
 
-def run(paths: list[Path]) -> int:
+def run(paths: list[Path], tensor_parallel_size: int | None = None) -> int:
     """Compare each file and print the outcome. Returns 0 where all are identical, 1 where one is different, 2 where
     one cannot be read (standard error says why); the others are compared all the same."""
     status, progress = 0, Progress()
     for path in paths:
         progress.say(f"{path.name} …")
         try:
-            what, difference = compare_file(path, progress)
+            what, difference = compare_file(path, progress, tensor_parallel_size)
         except PagedlabError as error:
             progress.say("")
             print(f"pagedlab: {printable(str(error))}", file=sys.stderr, flush=True)

@@ -19,7 +19,8 @@ THEM = "transformers"
 
 def compare(path: Path, lines: list[dict[str, Any]], **where_it_runs: Any) -> Difference | None:
     """The first difference, or None. Loads the model; raises PagedlabError for a line that is no continuation.
-    ``where_it_runs``: device and dtype of the engine; by default float32, which the continuations were made in."""
+    ``where_it_runs``: device, dtype and ranks of the engine; by default float32, in which the continuations were
+    made."""
     for number, line in enumerate(lines, start=1):
         where = f"{path}, line {number}"
         need(line, where, prompt_ids=list, output_ids=list, top2_gap=list)
