@@ -1,6 +1,4 @@
-"""Records what several ranks do in a step, one of them with a fault, for exercise 16:
-
-    python tools/record_ranks.py pagedlab/grading/exercises/ex16/recorded.json.gz
+"""Records what several ranks do in a step, one of them with a fault, for exercise 16: ``python tools/record_ranks.py``.
 
 The engine is the package's, started by torchrun. Nothing is simulated: for an episode (an engine of its own, with an
 empty pool) a rank really goes wrong, and every rank writes down what it computed, what it went on with, and where it
@@ -25,6 +23,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+GRADING = Path(__file__).resolve().parent.parent / "pagedlab" / "grading"
+RECORDED = GRADING / "exercises" / "ex16" / "recorded.json.gz"  # with what is right
+THREE = GRADING / "tasks" / "ex16" / "three.json.gz"  # what the notebook shows
+SHOWN = {"first": ("silent", 1), "second": ("table", 2), "third": ("heads", 0)}  # of SmolLM2's
 NUMBERS = 4  # of each vector: the first ones of the step's last token
 RUNS = (("smollm2", 3), ("tiny-random", 2), ("tiny-random", 4))  # of four ranks two have the same KV head
 PROMPTS = (
@@ -38,7 +40,7 @@ def episodes(size: int) -> list[dict[str, Any]]:
     """None sound, then each fault in each rank. ``at``: which all-reduce of which step."""
     found: list[dict[str, Any]] = [{"fault": None, "rank": 0}]
     for rank in range(size):
-        found += [{"fault": "deaf", "rank": rank, "step": 2 + rank, "at": 3 + 2 * rank}]
+        found += [{"fault": "deaf", "rank": rank, "step": 2 + rank, "at": (3 + 2 * rank) % 7}]
         found += [{"fault": "silent", "rank": rank, "step": 3 + rank, "at": 2 + rank}]
         found += [{"fault": "table", "rank": rank}, {"fault": "heads", "rank": rank}]
     return found
@@ -127,7 +129,8 @@ class Diary:
         from pagedlab.model.split import Alone, Split
         from pagedlab.model.weights import load_model
 
-        rank = (self.rank + 1) % self.size if self.fault == "heads" else self.rank
+        away = 1 if self.size == 3 else self.size // 2  # a rank that has another KV head
+        rank = (self.rank + away) % self.size if self.fault == "heads" else self.rank
         group = Alone()
         group.split = Split(rank, self.size)
         source, _ = load_model(self.name, group=group)
@@ -231,18 +234,33 @@ def rounded(value: Any) -> Any:
     return {key: rounded(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-def main(path: Path) -> None:
+def write(path: Path, recordings: Any) -> None:
     import torch
 
-    recordings = [one for run in RUNS for one in record(*run)]
     whole = {"made_by": "tools/record_ranks.py", "torch": torch.__version__, "recordings": rounded(recordings)}
     with open(path, "wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:  # the same bytes each time
         packed.write(json.dumps(whole, separators=(",", ":")).encode())
-    print(f"{path}: {len(recordings)} recordings, {path.stat().st_size:,} bytes")
+    print(f"{path.name}: {len(recordings)} recordings, {path.stat().st_size:,} bytes")
+
+
+def shown(recording: dict[str, Any]) -> dict[str, Any]:
+    """Without what is to be found."""
+    step = {key: recording[key] for key in ("block_size", "requests")}
+    return {"step": step, "heads": recording["heads"], "ranks": recording["ranks"]}
+
+
+def main() -> None:
+    recordings = [one for run in RUNS for one in record(*run)]
+    write(RECORDED, recordings)
+    first = {}
+    for one in reversed(recordings):
+        if len(one["ranks"]) == 3:
+            first[one["fault"], one["rank"]] = one
+    write(THREE, {name: shown(first[which]) for name, which in SHOWN.items()})
 
 
 if __name__ == "__main__":
     if "RANK" in os.environ:
         be_a_rank(sys.argv[1], Path(sys.argv[2]))
     else:
-        main(Path(sys.argv[1]))
+        main()
