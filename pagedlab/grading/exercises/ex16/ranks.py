@@ -21,27 +21,34 @@ def right(case: dict) -> list | None:
 
 
 def _case(rng: random.Random, recording: dict) -> dict:
-    """The step with other block numbers: which block is which says nothing."""
-    size = recording["block_size"]
-    blocks = [block for request in recording["requests"] for block in request["table"]]
-    blocks += [slot // size for rank in recording["ranks"] for slot in rank["wrote"] if slot >= 0]
-    old = sorted(set(blocks))
-    new = dict(zip(old, rng.sample(range(1, 3 * len(old) + 1), len(old)), strict=True))
-    requests = [request | {"table": [new[block] for block in request["table"]]} for request in recording["requests"]]
+    """The step with other block numbers, and its requests in another order: neither says anything."""
+    size, ranks = recording["block_size"], recording["ranks"]
+    spans, end = [], 0
+    for request in recording["requests"]:
+        start, end = end, end + request["end"] - request["start"]
+        spans.append((request, slice(start, end)))
+    rng.shuffle(spans)
+    old = {block for request, _ in spans for block in request["table"]}
+    old |= {slot // size for rank in ranks for slot in rank["wrote"] if slot >= 0}
+    new = dict(zip(sorted(old), rng.sample(range(1, 3 * len(old) + 1), len(old)), strict=True))
 
     def renamed(slot: int) -> int:
         return new[slot // size] * size + slot % size if slot >= 0 else slot
 
-    ranks = [{"wrote": list(map(renamed, rank["wrote"])), "keys": rank["keys"]} for rank in recording["ranks"]]
+    requests = [request | {"table": [new[block] for block in request["table"]]} for request, _ in spans]
+    did = [
+        {"wrote": [renamed(slot) for _, span in spans for slot in rank["wrote"][span]], "keys": rank["keys"]}
+        for rank in ranks
+    ]
     truth = [recording["rank"], recording["fault"]] if recording["fault"] in FAULTS else None
     step = {"block_size": size, "requests": requests}
-    return {"step": step, "heads": recording["heads"], "ranks": ranks, "truth": truth, "model": recording["model"]}
+    return {"step": step, "heads": recording["heads"], "ranks": did, "truth": truth, "model": recording["model"]}
 
 
 def _cases(rng: random.Random, seed: int) -> list[dict]:
     fixed = random.Random("16.4 always")
     cases = [_case(fixed, one) for one in with_fault(None, "silent")[::3]]  # deaf at the start has other keys, too
-    cases += [_case(fixed, one) for one in with_fault(*FAULTS)]
+    cases += [_case(fixed, one) for one in with_fault(*FAULTS) for _ in range(2)]
     cases.sort(key=lambda case: len(case["ranks"]) * sum(len(rank["wrote"]) for rank in case["ranks"]))
     return [*cases, *twice(_drawn, rng, "16.4")]
 
