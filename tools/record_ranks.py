@@ -42,7 +42,8 @@ def episodes(size: int) -> list[dict[str, Any]]:
     for rank in range(size):
         found += [{"fault": "deaf", "rank": rank, "step": 2 + rank, "at": (3 + 2 * rank) % 7}]
         found += [{"fault": "silent", "rank": rank, "step": 3 + rank, "at": 2 + rank}]
-        found += [{"fault": "table", "rank": rank}, {"fault": "heads", "rank": rank}]
+        found += [{"fault": "heads", "rank": rank}]
+        found += [{"fault": "table", "rank": rank, "more_blocks": more} for more in (-1, 0, 1, 3)]
     return found
 
 
@@ -162,9 +163,10 @@ def be_a_rank(name: str, folder: Path) -> None:
     atexit.register(lambda: (folder / f"{rank}.json").write_text(json.dumps(diary.all)))
     from pagedlab import LLM, SamplingParams
 
-    knobs = KNOBS if name == "smollm2" else BYTE_KNOBS
-    llm = None
-    for _ in diary.plan:
+    knobs = dict(KNOBS if name == "smollm2" else BYTE_KNOBS)
+    llm, blocks = None, knobs["num_gpu_blocks_override"]
+    for episode in diary.plan:
+        knobs["num_gpu_blocks_override"] = blocks + episode.get("more_blocks", 0)  # who is preempted, and what it gets
         llm = LLM(llm or name, device="cpu", tensor_parallel_size=size, **knobs)
         for number, prompt in enumerate(PROMPTS):
             params = SamplingParams(max_tokens=9 + number if name == "smollm2" else 24, ignore_eos=True)
