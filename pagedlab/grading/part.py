@@ -22,7 +22,7 @@ from typing import Any
 from pagedlab.errors import PagedlabError
 from pagedlab.grading.plain import NotPlain, failed, raised, show, unanswered
 
-EXERCISES = ("01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "14", "15", "17")
+EXERCISES = ("01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "14", "15", "16", "17")
 PART_NAMES = {1: "part one", 2: "part two"}  # of the course; the points of each are counted apart
 HOW_TO_MEND = ("Make that call in a cell of your own: its traceback shows every step of the way to that line.",)
 HOW_TO_COMPLETE = ("Is it spelled as in the text above, and does it stand inside the class (indented)?",)

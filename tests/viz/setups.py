@@ -91,6 +91,22 @@ def windows(_: LLM, num_blocks: int = 40, block_size: int = 4, model: str = "tin
     return run_out(llm)
 
 
+def on_ranks(num_blocks: int = 12) -> LLM:
+    """A model over two processes, which the caller ends (``close``)."""
+    knobs = {"block_size": 4, "num_gpu_blocks_override": num_blocks, "max_model_len": 40}
+    llm = LLM("tiny-random", device="cpu", record=True, tensor_parallel_size=2, **knobs)
+    for prompt in ("One table", "A slice"):
+        llm.add_request(prompt, SamplingParams(max_tokens=9, ignore_eos=True))
+    return run_out(llm)
+
+
+def recorded_on_ranks(num_blocks: int) -> Any:
+    llm = on_ranks(num_blocks)
+    trace = llm.trace
+    llm.close()
+    return memory_map(trace)
+
+
 def three_runs_of_knobs() -> Any:
     lab = knobs(load=[("Hello there you", 9), ("Hello there me", 12), ("Hello there", 8)], fraction=64)
     lab.run(block_size=32)
@@ -140,6 +156,8 @@ SMALL = {
     "memory map, the paper's": lambda model: memory_map(paper(model)),
     "memory map, windows": lambda model: memory_map(windows(model)),
     "memory map, windows and small cells": lambda model: memory_map(windows(model, 120, 2)),
+    "memory map, two ranks": lambda model: recorded_on_ranks(12),
+    "memory map, two ranks and small cells": lambda model: recorded_on_ranks(40),
     "fragmentation, 256 slots": lambda model: fragmentation([(30, 20), (60, 10), (50, 50), (40, 70)], num_slots=256,
                                                             max_model_len=128, block_size=16),
     "preemption, 20 blocks a side": lambda model: preemption(*two_runs_that_preempt(model, 20, smaller=4)),

@@ -13,6 +13,8 @@ from pagedlab.viz.kit.scene import Scene
 from pagedlab.viz.kit.slots import bar, outlines
 from pagedlab.viz.kit.text import fitted, measure
 
+SLICE_GAP, LEAST_SLICE = 1.5, 2.5  # pixels between the slices of a block, and the height of one
+
 
 def pool_marks(scene: Scene, grid: Grid) -> Iterator[Mark]:
     turn = {block_id: i for i, block_id in enumerate(scene.state.free)}
@@ -68,6 +70,8 @@ def _block_tip(scene: Scene, block_id: int, turn: int | None) -> str:
         parts.append("cached")
     if scene.is_windowed(block_id):
         parts.append("for layers with a window")
+    if scene.num_ranks > 1:
+        parts.append(f"a slice on each of {scene.num_ranks} ranks")
     return ", ".join(parts)
 
 
@@ -104,7 +108,8 @@ def _detail(scene: Scene, grid: Grid, block_id: int, turn: int | None) -> Iterat
         if not owners:
             box = (x + 7, y + 20, w - 14, h - 38)  # its place in the queue stands below
         box = yield from _also(scene, block_id, box, owners)
-        yield from _slots(scene, block_id, box, hue, strong)
+        for id, of_rank in _slices(scene, block_id, box):
+            yield from _slots(scene, block_id, of_rank, hue, strong, id)
     if turn is not None:
         yield from _turn(scene, block_id, (x, y, w, h), turn, cached)
     yield from _copied(scene, block_id, (x, y, w, h))
@@ -176,13 +181,25 @@ def _also(scene: Scene, block_id: int, box: tuple[float, float, float, float], o
     return x, y, w, h
 
 
+def _slices(
+    scene: Scene, block_id: int, box: tuple[float, float, float, float]
+) -> list[tuple[str, tuple[float, float, float, float]]]:
+    """A part of the box for each rank that has a slice of the block, one below the other, and the name of its marks;
+    one for all of them where they would be too low to see."""
+    (x, y, w, h), many, id = box, scene.num_ranks, f"block.{block_id}"
+    height = (h - SLICE_GAP * (many - 1)) / many
+    if many == 1 or height < LEAST_SLICE:
+        return [(id, box)]
+    return [(f"{id}.rank{rank}", (x, y + rank * (height + SLICE_GAP), w, height)) for rank in range(many)]
+
+
 def _slots(
-    scene: Scene, block_id: int, box: tuple[float, float, float, float], hue: str, strong: bool
+    scene: Scene, block_id: int, box: tuple[float, float, float, float], hue: str, strong: bool, id: str
 ) -> Iterator[Mark]:
     """A block's slots in one, two or four lines; a bar where they would be too narrow. No hue: kept by the prefix cache
-    only.
+    only. ``id``: of the marks.
     """
-    state, id = scene.state, f"block.{block_id}"
+    state = scene.state
     x, y, w, h = box
     size = state.block_size
     dim = "" if strong else "dim"
@@ -244,7 +261,8 @@ def _medium(scene: Scene, grid: Grid, block_id: int, turn: int | None) -> Iterat
         fill, size = _fill_of(scene, block_id), state.block_size
         counted = h >= 33 and w >= 40  # slots cannot be told apart in a bar
         box = yield from _also(scene, block_id, (x + 3, y + 12, w - 6, h - (24 if counted else 15)), owners)
-        yield from bar(id, box, fill, size, new, hue, "" if mine else "dim")
+        for of_rank, part in _slices(scene, block_id, box):
+            yield from bar(of_rank, part, fill, size, new, hue, "" if mine else "dim")
         if counted:
             yield Mark(f"{id}.count", (x + w / 2, y + h - 3.5), "text mono s8 soft mid", f"{fill}/{size}")
         yield from _copied(scene, block_id, (x, y, w, h))

@@ -92,6 +92,11 @@ class Scene:
         )
 
     @property
+    def num_ranks(self) -> int:
+        """On how many ranks a slice of each block lies."""
+        return num_ranks(self.header)
+
+    @property
     def num_usable(self) -> int:
         """How many blocks can ever be handed out."""
         return self.state.num_blocks - self.state.has_null_block
@@ -103,6 +108,11 @@ def bytes_per_block(header: dict[str, Any], block_size: int) -> int | None:
     if not s:
         return None
     return block_size * layers_of_a_block(s) * 2 * s["num_kv_heads"] * s["head_size"] * s["bytes_per_element"]
+
+
+def num_ranks(header: dict[str, Any]) -> int:
+    """How many ranks share the model, and have a slice of each block: 1 where the header says nothing of it."""
+    return (header.get("config") or {}).get("tensor_parallel_size") or 1
 
 
 def layers_of_a_block(shape: dict[str, Any]) -> int:

@@ -123,6 +123,8 @@ def _titles(scene: Scene, grid: Grid) -> Iterator[Mark]:
     second = "physical blocks" if grid.per_cell == 1 else f"each cell {grid.per_cell} neighbouring blocks"
     if scene.has_groups and None in scene.state.windows and grid.per_cell == 1:
         second = "dashed: layers with a window"
+    if scene.num_ranks > 1 and grid.per_cell == 1:
+        second = f"a slice on each of {scene.num_ranks} ranks"
     pool = Flow(POOL[0], 66).text("title.pool", memory_title(scene.header), "s11 bold soft")
     yield from pool.text("title.pool.2", second, "s11 soft", gap=8)
     if grid.tier in ("detail", "medium"):

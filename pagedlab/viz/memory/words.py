@@ -6,7 +6,7 @@ from typing import Any
 
 from pagedlab.viz.kit.labels import plural
 from pagedlab.viz.kit.narrator import in_brief, narrate
-from pagedlab.viz.kit.scene import Scene, bytes_per_block, layers_of_a_block
+from pagedlab.viz.kit.scene import Scene, bytes_per_block, layers_of_a_block, num_ranks
 from pagedlab.viz.kit.strip import step_text
 
 
@@ -44,14 +44,18 @@ def title(scene: Scene, num_steps: int | None = None) -> str:
 
 
 def scale(header: dict[str, Any], block_size: int) -> str:
-    """What one block is in bytes; empty where the header does not tell."""
+    """What one block is in bytes, or its slice on one of several ranks; empty where the header does not tell."""
     total, s = bytes_per_block(header, block_size), header.get("model_shape")
     if total is None:
         return ""
+    heads, what, where = s["num_kv_heads"], "block", ""
+    if (ranks := num_ranks(header)) > 1:  # with more ranks than KV heads each has a copy of one
+        here = max(1, heads // ranks)
+        total, heads, what, where = total // heads * here, here, "slice", " a rank"
     amount = f"{total / 2**20:.3g} MiB" if total >= 2**20 else f"{total / 2**10:.4g} KiB"
     return (
-        f"1 block = {plural(block_size, 'token')} × {plural(layers_of_a_block(s), 'layer')} × 2 (K, V) × "
-        f"{plural(s['num_kv_heads'], 'head')} × {s['head_size']} numbers × {s['bytes_per_element']} bytes = {amount}"
+        f"1 {what} = {plural(block_size, 'token')} × {plural(layers_of_a_block(s), 'layer')} × 2 (K, V) × "
+        f"{plural(heads, 'head')} × {s['head_size']} numbers × {s['bytes_per_element']} bytes = {amount}{where}"
     )
 
 
