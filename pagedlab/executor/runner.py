@@ -17,6 +17,7 @@ from pagedlab.attention.checks import check_values
 from pagedlab.attention.write import check_slots
 from pagedlab.attention.write import for_all_layers as write_in_all_layers
 from pagedlab.executor.abstract import ScheduledRequest
+from pagedlab.executor.buffers import Buffer, Copies, Tables, copies_to
 from pagedlab.model.llama import EachToken, in_parts
 
 Attend = Callable[[torch.Tensor, LayerKV], torch.Tensor]
@@ -64,16 +65,16 @@ class ModelRunner:
         copies = copies_to(model.device) if copies is None else copies
         self._copies = copies
         max_blocks = -(-max_model_len // kv_pool.block_size)
-        self._token_ids = _Buffer((max_num_batched_tokens,), torch.int64, model.device, copies)
-        self._positions = _Buffer((max_num_batched_tokens,), torch.int64, model.device, copies)
+        self._token_ids = Buffer((max_num_batched_tokens,), torch.int64, model.device, copies)
+        self._positions = Buffer((max_num_batched_tokens,), torch.int64, model.device, copies)
         self._groups = model.config.layer_groups
         self.places = {layer: (g, i) for g, group in enumerate(self._groups) for i, layer in enumerate(group.layers)}
         numbers, tables = (max_num_batched_tokens,), (max_num_seqs, max_blocks)
-        self._slot_mappings = [_Buffer(numbers, torch.int64, model.device, copies) for _ in self._groups]
-        self._block_tables = [_Buffer(tables, torch.int32, model.device, copies) for _ in self._groups]
-        self._seq_lens = _Buffer((max_num_seqs,), torch.int32, model.device, copies)
-        self._query_start_loc = _Buffer((max_num_seqs + 1,), torch.int32, model.device, copies)
-        self._awaited = _Buffer((2, max_num_seqs), torch.int64, model.device, copies)  # where to, which of the drawn
+        self._slot_mappings = [Buffer(numbers, torch.int64, model.device, copies) for _ in self._groups]
+        self._block_tables = [Tables(tables, torch.int32, model.device, copies) for _ in self._groups]
+        self._seq_lens = Buffer((max_num_seqs,), torch.int32, model.device, copies)
+        self._query_start_loc = Buffer((max_num_seqs + 1,), torch.int32, model.device, copies)
+        self._awaited = Buffer((2, max_num_seqs), torch.int64, model.device, copies)  # where to, which of the drawn
 
     @torch.inference_mode()
     def run(self, batch: list[ScheduledRequest], last: DrawnTokens | None = None) -> torch.Tensor:
@@ -100,7 +101,7 @@ class ModelRunner:
             self._positions.host[span] = np.arange(part.start, part.end)
             for slots, tables, table in zip(self._slot_mappings, self._block_tables, part.tables, strict=True):
                 slots.host[span] = table.slot_mapping(part.start, part.end)
-                tables.host[row, : len(table)] = table.block_ids
+                tables.fill(row, table.block_ids)
             self._seq_lens.host[row] = part.end
             num_tokens = span.stop
             self._query_start_loc.host[row + 1] = num_tokens
@@ -172,77 +173,3 @@ def last_one_writes(slots: np.ndarray) -> None:
     kept = np.zeros(len(slots), dtype=bool)
     kept[len(slots) - 1 - last] = True
     slots[~kept] = -1
-
-
-class Copies:
-    """Copies from the host's memory to a device that has its own, each over when its call returns.
-
-    What they read is written under ``with copies:``, so that a device that copies later can be waited for.
-    """
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def host(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        """Zeros in memory from which can be copied."""
-        return torch.zeros(shape, dtype=dtype)
-
-    def copy(self, target: torch.Tensor, source: torch.Tensor) -> None:
-        target.copy_(source)
-
-
-class GPUCopies(Copies):
-    """Copies from pinned memory of the host to a GPU, which makes them by itself and later.
-
-    What they read may be written again when they are over; so ``with copies:`` waits for those that were started
-    before. (Steps that sample wait for the GPU anyway, but the chunks of a prompt do not.)
-
-    Source: vLLM ``v1/worker/gpu_model_runner.py``, ``synchronize_input_prep``.
-    """
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._over = torch.cuda.Event()
-
-    def __enter__(self) -> None:
-        self._over.synchronize()  # at once where nothing was recorded yet
-
-    def __exit__(self, *_: object) -> None:
-        self._over.record(torch.cuda.current_stream(self._device))
-
-    def host(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        """Zeros in memory from which a GPU can copy by itself."""
-        return torch.zeros(shape, dtype=dtype, pin_memory=True)
-
-    def copy(self, target: torch.Tensor, source: torch.Tensor) -> None:
-        """Start a copy: it reads ``source`` when the GPU comes to it."""
-        target.copy_(source, non_blocking=True)
-
-
-def copies_to(device: torch.device) -> Copies | None:
-    """How numbers get to ``device``; None where it works in the host's own memory."""
-    if device.type == "cpu":
-        return None
-    return GPUCopies(device) if device.type == "cuda" else Copies()
-
-
-class _Buffer:
-    """A fixed tensor on the device and the numpy array on the host that fills it. Without ``copies``, on a CPU, they
-    are the same memory."""
-
-    def __init__(
-        self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, copies: Copies | None
-    ) -> None:
-        self._copies = copies
-        self.staging = copies.host(shape, dtype) if copies else torch.zeros(shape, dtype=dtype)
-        self._device = torch.zeros(shape, dtype=dtype, device=device) if copies else self.staging
-        self.host = self.staging.numpy()
-
-    def send(self, count: int) -> torch.Tensor:
-        """The first ``count`` rows, up to date on the device for whatever it does next."""
-        if self._copies:
-            self._copies.copy(self._device[:count], self.staging[:count])
-        return self._device[:count]

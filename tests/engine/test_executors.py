@@ -18,8 +18,9 @@ from pagedlab.engine import LLM, BeamSearchParams, EngineDriver, Remap, Sampling
 from pagedlab.engine.last_query import last_query
 from pagedlab.errors import PagedlabError
 from pagedlab.executor import EXECUTORS, Draw, SamplingMetadata, ScheduledRequest, make_executor
+from pagedlab.executor.buffers import Copies, GPUCopies, copies_to
 from pagedlab.executor.counting import CountingExecutor, choose, logits_after
-from pagedlab.executor.runner import Copies, GPUCopies, ModelRunner, copies_to
+from pagedlab.executor.runner import ModelRunner
 from pagedlab.kernels.wgsl.gpu import adapters, name_of
 from pagedlab.kv.block_table import BlockTable
 from pagedlab.model.llama import LlamaModel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from random import Random
 
 import pytest
 import torch
@@ -11,7 +12,8 @@ import torch
 from pagedlab.engine import LLM, SamplingParams
 from pagedlab.errors import PagedlabError
 from pagedlab.executor import ScheduledRequest
-from pagedlab.executor.runner import DrawnTokens, GPUCopies, ModelRunner
+from pagedlab.executor.buffers import GPUCopies, Tables
+from pagedlab.executor.runner import DrawnTokens, ModelRunner
 from pagedlab.kv.block_table import BlockTable
 
 
@@ -162,3 +164,34 @@ def test_tables_are_looked_at_on_the_host_before_they_are_sent_where_nobody_look
             llm.step()
         assert not stream.queue, "nothing was sent"
         llm.abort_request(next(iter(llm.groups)))
+
+
+def test_tables_are_written_only_where_new_blocks_came_and_are_always_what_was_asked():
+    rng, tables = Random(0), Tables((3, 40), torch.int32, torch.device("cpu"), None)
+    written = []
+    rows = [[] for _ in range(3)]
+    for _ in range(500):
+        row = rng.randrange(3)
+        ids = list(rows[row])
+        match rng.choice(("same", "longer", "longer", "shorter", "another", "edited")):
+            case "longer" if len(ids) < 38:
+                ids += [rng.randrange(1000, 2000) for _ in range(rng.randint(1, 2))]
+            case "shorter":
+                ids = ids[: rng.randint(0, len(ids))]
+            case "another":
+                ids = [rng.randrange(1000, 2000) for _ in range(rng.randint(0, 40))]
+            case "edited" if ids:
+                ids[rng.randrange(len(ids))] = rng.randrange(1000, 2000)
+        before = tables.host.copy()
+        tables.fill(row, ids)
+        rows[row] = ids
+        assert all(tables.send(3)[r, : len(kept)].tolist() == kept for r, kept in enumerate(rows))
+        written.append(int((tables.host != before).sum()))
+    given = list(range(5000, 5030))
+    tables.fill(0, given)
+    tables.host[0, :30] = 7  # had it been written again, this would be gone
+    tables.fill(0, [*given, 6000])
+    assert tables.host[0, :31].tolist() == [7] * 30 + [6000]
+    given[3] = 1  # the list itself is edited: by hand, or by copy-on-write
+    tables.fill(0, given)
+    assert tables.host[0, :30].tolist() == given
