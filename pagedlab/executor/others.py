@@ -93,7 +93,7 @@ class Others:
         if why is None and self.processes:
             status = self.processes[rank - 1].proc.poll()
             by_signal = status is not None and status < 0
-            why = f"killed by {signal.Signals(-status).name}" if by_signal else f"exit status {status}"
+            why = f"killed by {_name(-status)}" if by_signal else f"exit status {status}"
         return (
             f"Rank {rank} of this engine ended ({why or 'its connection broke'}), and no rank can go on without the "
             "others: make the engine anew."
@@ -124,3 +124,8 @@ class Others:
                 with contextlib.suppress(ProcessLookupError):
                     process.close(signal.SIGKILL)
                 process.proc.wait()
+
+
+def _name(number: int) -> str:
+    """Not every signal has one: of the real-time ones two have."""
+    return next((known.name for known in signal.Signals if known == number), f"signal {number}")

@@ -387,6 +387,16 @@ def test_a_rank_that_is_killed_ends_the_run_with_a_sentence(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGRTMIN"), reason="this system has no real-time signals")
+def test_a_signal_without_a_name_is_a_number():
+    llm = LLM("tiny-random", device="cpu", tensor_parallel_size=2, **SMALL)
+    number = signal.SIGRTMIN + 1
+    os.kill(llm.executor.pids[1], number)
+    with pytest.raises(PagedlabError, match=f"Rank 1 of this engine ended .killed by signal {number}.,"):
+        llm.executor._ranks.run(time.sleep, WITHIN)
+
+
+@pytest.mark.slow
 def test_without_rank_0_the_others_end(tmp_path):
     process, pids = started(tmp_path, FOREVER, size=4)
     process.kill()
