@@ -28,7 +28,8 @@ class Others:
         self.processes: list[Any] = []  # by rank, from 1 on; none under torchrun
         self.lines: dict[int, connection.Connection] = {}
         self.lost: Future[str] = Future()
-        self.is_over = False
+        self.is_over = False  # nobody is missed any more
+        self._is_watched = True
         self._answers: SimpleQueue[tuple[int, Any]] = SimpleQueue()
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()
@@ -58,10 +59,11 @@ class Others:
         return [answers[rank][1] for rank in self.lines]
 
     def _watch(self) -> None:
-        """Until the ranks are over. A rank that was killed is named rather than those that miss it."""
+        """Until :meth:`stop_watching`: while the ranks end, a call may still wait for its answers. A rank that was
+        killed is named rather than those that miss it."""
         missing: dict[int, str | None] = {}
         since = 0.0
-        while not self.is_over and not self.lost.done():
+        while self._is_watched and not self.lost.done():
             lines = {line: rank for rank, line in self.lines.items() if rank not in missing}
             if lines:
                 ready = connection.wait(lines, timeout=0.1)
@@ -91,14 +93,14 @@ class Others:
         if why is None and self.processes:
             status = self.processes[rank - 1].proc.poll()
             by_signal = status is not None and status < 0
-            why = f"killed by {signal.Signals(-status).name}" if by_signal else f"exit status {status}"
+            why = f"killed by {_name(-status)}" if by_signal else f"exit status {status}"
         return (
             f"Rank {rank} of this engine ended ({why or 'its connection broke'}), and no rank can go on without the "
             "others: make the engine anew."
         )
 
     def stop_watching(self) -> None:
-        self.is_over = True
+        self._is_watched = False
         if threading.current_thread() is not self._watcher:
             self._watcher.join(1)
 
@@ -122,3 +124,8 @@ class Others:
                 with contextlib.suppress(ProcessLookupError):
                     process.close(signal.SIGKILL)
                 process.proc.wait()
+
+
+def _name(number: int) -> str:
+    """Not every signal has one: of the real-time ones two have."""
+    return next((known.name for known in signal.Signals if known == number), f"signal {number}")

@@ -16,7 +16,7 @@ from pagedlab.executor.pool_size import PoolBudget
 from pagedlab.executor.ranks import Ranks, ranks_for
 from pagedlab.executor.sampling import sample
 from pagedlab.executor.sent import sent
-from pagedlab.executor.torch_executor import choose_device
+from pagedlab.executor.torch_executor import choose_device, choose_dtype
 from pagedlab.model.split import check_size
 from pagedlab.model.weights import source_of
 
@@ -44,7 +44,13 @@ class RankedExecutor:
         self, model: str = "smollm2", *, device: Any = None, dtype: Any = None, seed: int = 0, tensor_parallel_size: int
     ) -> None:
         device = check_device(choose_device(None) if device is None else str(device), tensor_parallel_size)
-        ranks = ranks_for(tensor_parallel_size, device, lambda: check_size(source_of(model)[1], tensor_parallel_size))
+
+        def check() -> None:
+            check_size(source_of(model)[1], tensor_parallel_size)
+            if dtype is not None:
+                choose_dtype(dtype, device)
+
+        ranks = ranks_for(tensor_parallel_size, device, check)
         self._join(ranks, "make", model, dtype, seed)
 
     def _join(self, ranks: Ranks, *how: Any) -> None:
@@ -53,7 +59,11 @@ class RankedExecutor:
         self._is_closed = False
         ranks.users.add(self._number)
         weakref.finalize(self, _forget, ranks, self._number).atexit = False
-        ranks.do(self._number, *how)
+        try:
+            ranks.do(self._number, *how)
+        except BaseException:  # a notebook keeps the error, and with it this executor
+            _leave(ranks, self._number)
+            raise
         own = ranks.rank.executors[self._number]
         self.tokenizer, self.model_config = own.tokenizer, own.model_config
 
@@ -67,9 +77,11 @@ class RankedExecutor:
         if self._is_closed or os.getpid() != self._ranks.pid:
             return
         self._is_closed = True
-        if not (self._ranks.is_over or self._ranks.others.lost.done()):
-            self._ranks.do(self._number, "close")
-        _leave(self._ranks, self._number)
+        try:
+            if not (self._ranks.is_over or self._ranks.others.lost.done()):
+                self._ranks.do(self._number, "close")
+        finally:  # also after Ctrl-C
+            _leave(self._ranks, self._number)
 
     def _all(self, what: str, *args: Any) -> list[Any]:
         self._check()
@@ -199,6 +211,7 @@ def _leave(ranks: Ranks, number: int) -> None:
 
 
 def _forget(ranks: Ranks, number: int) -> None:
-    """Of an executor that nobody has any more. This may be called in any thread, and in the middle of anything."""
+    """Of an executor that nobody has any more. This may be called in any thread, and in the middle of anything. Python
+    waits for the thread before it ends: often the last engine goes with the last function."""
     ranks.forgotten.append((number,))
-    threading.Thread(target=_leave, args=(ranks, number), daemon=True).start()
+    threading.Thread(target=_leave, args=(ranks, number)).start()

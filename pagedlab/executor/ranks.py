@@ -44,6 +44,7 @@ class Ranks:
         self.pids = [self.pid]
         self.others = Others()
         self.is_over = False
+        self._ending = threading.Lock()
         self.forgotten: deque[tuple[int, ...]] = deque()  # what others need not keep any more: told with the next call
         self.numbers = iter(range(1 << 62))
         self.users: set[int] = set()  # numbers of the engines that are not closed
@@ -93,9 +94,11 @@ class Ranks:
         except BaseException as error:
             self._fall_out_of_step(error)
             raise
-        answers = self.others.collect()
-        if refusal:
-            raise refusal
+        try:
+            answers = self.others.collect()
+        finally:
+            if refusal:  # of a wrong value; the others refuse it too
+                raise refusal from None
         return [outcome, *answers]
 
     def _start(self, message: tuple[int, str, tuple]) -> Any:
@@ -164,10 +167,16 @@ class Ranks:
     # ------------------------------------------------------------------------------------------------------ the end
 
     def end(self) -> None:
-        """Let the others go, and wait until those that this process started are gone. Does nothing in a forked child,
-        or a second time."""
-        if os.getpid() != self.pid or self.is_over:
+        """Let the others go, and wait until those that this process started are gone: also whoever comes while another
+        thread does it, since Python must not end before. Does nothing in a forked child, or once it is done."""
+        if os.getpid() != self.pid:
             return
+        with self._ending:
+            if self in _living:
+                self._end()
+                _living.remove(self)
+
+    def _end(self) -> None:
         self.is_over = self.others.is_over = True  # from here on nobody is missed
         last: Future[None] = Future()
         self._calls.put((last, self._part, ()))
@@ -183,8 +192,6 @@ class Ranks:
                 process.proc.wait(max(0.0, by - time.monotonic()))
         self.others.hang_up()
         self.others.kill()
-        if self in _living:
-            _living.remove(self)
 
     def _part(self) -> None:
         self.others.send(LEAVE)

@@ -55,7 +55,7 @@ class TorchExecutor:
         group: Group = ALONE,
     ) -> None:
         device = choose_device(device)
-        dtype = _choose_dtype(dtype, device)
+        dtype = choose_dtype(dtype, device)
         self.model, self.tokenizer = load_model(model, device=device, dtype=dtype, seed=seed, group=group)
         self.model_config = self.model.whole
         self.attention: Callable[..., torch.Tensor] | None = None
@@ -235,7 +235,7 @@ def choose_device(device: Any) -> str:
     return str(checked_device(device))
 
 
-def _choose_dtype(dtype: torch.dtype | str | None, device: str) -> torch.dtype:
+def choose_dtype(dtype: torch.dtype | str | None, device: str) -> torch.dtype:
     if dtype is None:
         if not device.startswith("cuda"):
             return torch.float32

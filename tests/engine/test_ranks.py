@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -49,6 +50,16 @@ def gone(pids: list[int], within: float = WITHIN) -> bool:
     while any(map(is_alive, pids)) and time.monotonic() < end:
         time.sleep(0.05)
     return not any(map(is_alive, pids))
+
+
+def children() -> set[int]:
+    """Of this process, those that have ended and were not waited for among them."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if stat.read_text().rpartition(")")[2].split()[1] == str(os.getpid()):
+                found.add(int(stat.parent.name))
+    return found
 
 
 pytestmark = pytest.mark.skipif(
@@ -133,6 +144,8 @@ def test_only_a_number_over_which_heads_and_neurons_come_out_even_is_taken():
     for wrong in (0, 1.5, True, "3"):
         with pytest.raises(PagedlabError, match="tensor_parallel_size is"):
             LLM("tiny-random", device="cpu", tensor_parallel_size=wrong)
+    with pytest.raises(PagedlabError, match="^dtype is <"):  # which cannot be sent to another rank
+        LLM("tiny-random", device="cpu", dtype=lambda: None, tensor_parallel_size=2)
     for device in ("webgpu", "counting", "cpu:0"):
         with pytest.raises(PagedlabError, match=f"tensor_parallel_size is 2 and device '{device}'"):
             LLM("tiny-random", device=device, tensor_parallel_size=2)
@@ -268,7 +281,7 @@ def test_what_is_wrong_is_refused_before_the_others_hear_of_it(two):
         with pytest.raises(PagedlabError, match=words):
             llm.executor.submit(batch, sampling)
     for place in ((3, 1), (0, 64), (0, "1")):
-        with pytest.raises(PagedlabError):
+        with pytest.raises(PagedlabError, match="^(?!Rank )"):
             llm.executor.read_block(*place)
     with pytest.raises(PagedlabError, match="There is no block|not in the pool|block"):
         llm.executor.copy_blocks([(1, 99)])
@@ -306,6 +319,16 @@ def test_an_engine_that_nobody_has_any_more_ends_its_ranks():
 
     gc.collect()
     assert gone(pids)
+
+
+def test_an_engine_that_cannot_be_made_leaves_no_rank(tmp_path):
+    folder = tmp_path / "half"
+    save_hf_folder(LlamaModel(shape()), byte_tokenizer(), folder)
+    (folder / "model.safetensors").unlink()
+    before = children()
+    with pytest.raises(PagedlabError, match="has no .*safetensors") as kept:  # as a notebook keeps the last error
+        LLM(str(folder), device="cpu", tensor_parallel_size=2, **SMALL)
+    assert children() == before, kept.value
 
 
 # -------------------------------------------------------------------------------------------------------- accidents
@@ -364,6 +387,16 @@ def test_a_rank_that_is_killed_ends_the_run_with_a_sentence(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGRTMIN"), reason="this system has no real-time signals")
+def test_a_signal_without_a_name_is_a_number():
+    llm = LLM("tiny-random", device="cpu", tensor_parallel_size=2, **SMALL)
+    number = signal.SIGRTMIN + 1
+    os.kill(llm.executor.pids[1], number)
+    with pytest.raises(PagedlabError, match=f"Rank 1 of this engine ended .killed by signal {number}.,"):
+        llm.executor._ranks.run(time.sleep, WITHIN)
+
+
+@pytest.mark.slow
 def test_without_rank_0_the_others_end(tmp_path):
     process, pids = started(tmp_path, FOREVER, size=4)
     process.kill()
@@ -378,6 +411,31 @@ def test_ctrl_c_ends_all(tmp_path, then):
     _, err = process.communicate(timeout=60)
     assert gone(pids, 1)
     assert err.count("Traceback") == 1 and err.strip().endswith("KeyboardInterrupt"), err
+
+
+@pytest.mark.slow
+def test_an_engine_that_goes_as_the_script_ends_ends_with_it(tmp_path):
+    """As with a function at whose end both end: another thread is still letting the ranks go."""
+    process, pids = started(tmp_path, "llm.generate([1, 2], params)\ndel llm")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, "", "") and gone(pids, 0)
+
+
+@pytest.mark.slow
+def test_after_ctrl_c_in_close_the_ranks_are_gone(tmp_path):
+    then = """
+import signal, threading
+busy = threading.Thread(target=llm.executor._ranks.run, args=(time.sleep, 2))
+busy.start()
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    llm.close()
+except KeyboardInterrupt:
+    print(*(process.proc.poll() for process in llm.executor._ranks.others.processes), flush=True)
+"""
+    process, pids = started(tmp_path, then)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, "0\n", "") and gone(pids, 0)
 
 
 @pytest.mark.slow
