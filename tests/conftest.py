@@ -1,5 +1,6 @@
 """What all tests share: the repository, where artifacts go, what happens to browser tests without a browser."""
 
+import asyncio
 import os
 import shutil
 from pathlib import Path
@@ -123,6 +124,16 @@ def browser(chromium):
         browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=BROWSER_ARGS)
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def no_running_loop():
+    """For what starts an event loop of its own: once there is a :func:`browser`, Playwright's stays the running one of
+    this thread until the tests end."""
+    running = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    yield
+    asyncio._set_running_loop(running)
 
 
 @pytest.fixture(scope="session")

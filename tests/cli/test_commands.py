@@ -62,7 +62,7 @@ def test_paritys_threads_do_not_spin_unless_one_wishes(run, recording, monkeypat
     monkeypatch.setenv("OMP_WAIT_POLICY", "")  # put back afterwards
     monkeypatch.delenv("OMP_WAIT_POLICY") if wish is None else monkeypatch.setenv("OMP_WAIT_POLICY", wish)
     seen = []
-    monkeypatch.setattr(parity, "run", lambda paths: seen.append(os.environ.get("OMP_WAIT_POLICY")) or 0)
+    monkeypatch.setattr(parity, "run", lambda paths, ranks: seen.append(os.environ.get("OMP_WAIT_POLICY")) or 0)
     assert run("parity", recording).status == 0 and seen == [policy]
 
 

@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from pagedlab.bench.browser import BROWSER_ARGS
 from pagedlab.grading.class_report import write
 from pagedlab.grading.classroom import Graded, Refused
 from pagedlab.grading.command import run
@@ -105,15 +104,11 @@ def test_the_report_of_real_submissions_names_what_the_judge_found(submission, t
 @pytest.mark.browser
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme, width", [("light", 1000), ("dark", 1000), ("dark", 360)])
-def test_the_page_fits_a_screen_and_a_phone_in_light_and_dark(written, chromium, artifacts, scheme, width):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=BROWSER_ARGS)
-        page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 800})
-        page.goto((written / "report.html").as_uri())
-        page.screenshot(path=artifacts / f"class-report-{scheme}-{width}.png", full_page=True)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (max(map(int, re.findall(r"\d+", background)[:3])) < 128) == (scheme == "dark")
-        browser.close()
+def test_the_page_fits_a_screen_and_a_phone_in_light_and_dark(written, browser, artifacts, scheme, width):
+    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 800})
+    page.goto((written / "report.html").as_uri())
+    page.screenshot(path=artifacts / f"class-report-{scheme}-{width}.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (max(map(int, re.findall(r"\d+", background)[:3])) < 128) == (scheme == "dark")
+    page.close()

@@ -17,7 +17,7 @@ from pagedlab.grading.classroom import Refused, grade_all
 from pagedlab.grading.cluster import grade_on_cluster
 from pagedlab.grading.command import run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_running_loop")]
 SEED = 47  # of the published solutions
 CLASS_SIZE = 12
 

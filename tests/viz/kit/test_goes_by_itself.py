@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 
 from pagedlab import LLM, SamplingParams
 from pagedlab.trace import TraceDriver
@@ -15,7 +14,7 @@ class Moving(TraceDriver):
     moves = True
 
 
-def test_it_stays_at_the_end_and_leaves_who_looks_back_alone(monkeypatch):
+def test_it_stays_at_the_end_and_leaves_who_looks_back_alone(monkeypatch, no_running_loop):
     monkeypatch.setattr(driver_lab, "LOOK", 0.01)
     llm = LLM("tiny-random", record=True, block_size=4, num_gpu_blocks_override=16)
     llm.add_request("a run", SamplingParams(max_tokens=9, ignore_eos=True))
@@ -44,5 +43,4 @@ def test_it_stays_at_the_end_and_leaves_who_looks_back_alone(monkeypatch):
         assert gone() is None, "the loop must not keep it alive"
         assert not driver_lab._going
 
-    with ThreadPoolExecutor() as another:  # in this one, Playwright's loop may be running
-        another.submit(asyncio.run, watch()).result()
+    asyncio.run(watch())
