@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,8 @@ NO_INSTALL_BRINGS_IT = {
 
 
 def pytest_configure(config):
+    # A shell lets what it starts in the background ignore Ctrl-C, and with it whatever is started from there.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.pluginmanager.hasplugin("nbval"):  # vLLM's environment does without
         import chapter_runs
 

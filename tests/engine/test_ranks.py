@@ -359,6 +359,18 @@ except PagedlabError as error:
 """
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_left():
+    """Of scripts whose test failed while they ran."""
+    yield
+    while _started:
+        with contextlib.suppress(ProcessLookupError):
+            _started.pop().kill()
+
+
+_started: list[subprocess.Popen] = []
+
+
 def started(tmp_path: Path, then: str, size: int = 2, launcher: tuple[str, ...] = (), **how) -> tuple:
     """The process, and the ids of all ranks, once they run."""
     script = tmp_path / "script.py"
@@ -366,6 +378,7 @@ def started(tmp_path: Path, then: str, size: int = 2, launcher: tuple[str, ...] 
     command = [sys.executable, *launcher, str(script)]
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True, **how)
+    _started.append(process)
     pids = [int(word) for word in process.stdout.readline().split()]
     if len(pids) != size:
         process.kill()
