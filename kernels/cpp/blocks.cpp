@@ -1,15 +1,20 @@
 // Paged attention of a decode step on a CPU: one query a request, K and V wherever their blocks lie.
 //
-// A piece of work is 256 positions of one request for one KV head, so that short and long requests share the cores well;
-// its result is unfinished: the largest score, the sum of weights, and the weighted sum of V. A second pass adds up the
-// pieces of each request from left to right. (On a GPU the same: kernels/decode_split.py.) Pieces are cut by position,
-// so a request gets the same bits in any batch.
+// A piece of work is some positions of one request, so that short and long requests share the cores well; its result is
+// unfinished: the largest score, the sum of weights, and the weighted sum of V. A second pass adds up the pieces of each
+// request from left to right. (On a GPU the same: kernels/decode_split.py.) Pieces are cut by position, so a request
+// gets the same bits in any batch.
+//
+// The rows of all KV heads of a position lie side by side. So all heads read a few positions before any goes on: memory
+// is read once, in the order in which it lies, as far as blocks allow.
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "eight.h"
 
-constexpr long PIECE = 256;   // positions
+constexpr long PIECE = 128;   // positions
+constexpr long AT_ONCE = 16;  // positions that all heads read before any goes on
 constexpr int TOGETHER = 4;   // query heads of a KV head that read a row of K or V at once
 
 struct Sizes {  // strides in numbers
@@ -25,9 +30,10 @@ static inline long row_of(const Sizes& s, const int* table, long position) {
 // Scores of G query heads against `count` keys: score[g][i].
 template <int G>
 static void score_all(const Sizes& s, const float* query, const float* key, const long* row, long count,
-                      float (*score)[PIECE]) {
+                      const float* next, const long* next_row, float (*score)[PIECE]) {
     for (long i = 0; i < count; i++) {
         eight sums[G] = {};
+        for (long d = 0; d < s.head_size; d += 16) __builtin_prefetch(next + next_row[i] + d);
         for (long d = 0; d < s.head_size; d += 8) {
             eight k = load(key + row[i] + d);
             for (int g = 0; g < G; g++) sums[g] += k * load(query + g * s.head_size + d);
@@ -36,15 +42,20 @@ static void score_all(const Sizes& s, const float* query, const float* key, cons
     }
 }
 
-// Weighted sums of `count` values: to[g] = sum of weight[g][i] * V[i]; a few numbers of each row at a time.
+// Weighted sums of `count` values, added: to[g] += sum of weight[g][i] * V[i]; a few numbers of each row at a time.
 template <int G, int VECTORS>
-static void add_up(const float* value, const long* row, long count, float (*weight)[PIECE], float* to, long stride) {
-    eight sums[G][VECTORS] = {};
-    for (long i = 0; i < count; i++)
+static void add_up(const float* value, const long* row, long count, const float (*weight)[PIECE], float* to,
+                   long stride) {
+    eight sums[G][VECTORS];
+    for (int g = 0; g < G; g++)
+        for (int v = 0; v < VECTORS; v++) sums[g][v] = load(to + g * stride + v * 8);
+    for (long i = 0; i < count; i++) {
+        for (int v = 0; v < VECTORS; v += 2) __builtin_prefetch(value + row[i + AT_ONCE] + v * 8);
         for (int v = 0; v < VECTORS; v++) {
             eight part = load(value + row[i] + v * 8);
             for (int g = 0; g < G; g++) sums[g][v] += part * weight[g][i];
         }
+    }
     for (int g = 0; g < G; g++)
         for (int v = 0; v < VECTORS; v++) store(to + g * stride + v * 8, sums[g][v]);
 }
@@ -65,16 +76,39 @@ static float weigh(float* score, long count, float* most) {
     return sum(total);
 }
 
-// One piece for G query heads: to[g] = weighted sum of V [head_size], sum of weights, largest score.
-template <int G>
+// Calls `work` for the KV head and the first query head of up to TOGETHER that share it, their number a constant.
+template <class Work>
+static inline void for_heads(const Sizes& s, Work work) {
+    for (long group = s.query_heads / s.kv_heads, h = 0; h < s.kv_heads; h++)
+        for (long g = 0; g < group; g += TOGETHER) switch (group - g) {
+            case 1: work(h, h * group + g, std::integral_constant<int, 1>()); break;
+            case 2: work(h, h * group + g, std::integral_constant<int, 2>()); break;
+            case 3: work(h, h * group + g, std::integral_constant<int, 3>()); break;
+            default: work(h, h * group + g, std::integral_constant<int, TOGETHER>());
+        }
+}
+
+// One piece: to[query head] = weighted sum of V [head_size], sum of weights, largest score.
 static void piece(const Sizes& s, const float* query, const float* key, const float* value, const long* row, long count,
-                  float* to) {
-    float weight[G][PIECE];
-    long stride = s.head_size + 2, d = 0;
-    score_all<G>(s, query, key, row, count, weight);
-    for (int g = 0; g < G; g++) to[g * stride + s.head_size] = weigh(weight[g], count, to + g * stride + s.head_size + 1);
-    for (; d + 32 <= s.head_size; d += 32) add_up<G, 4>(value + d, row, count, weight, to + d, stride);
-    for (; d < s.head_size; d += 8) add_up<G, 1>(value + d, row, count, weight, to + d, stride);
+                  float (*weight)[PIECE], float* to) {
+    const long stride = s.head_size + 2;
+    for (long first = 0; first < count; first += AT_ONCE)
+        for_heads(s, [&](long h, long q, auto G) {
+            long n = count - first < AT_ONCE ? count - first : AT_ONCE;
+            bool last = first + AT_ONCE >= count;
+            score_all<G>(s, query + q * s.head_size, key + h * s.head_stride, row + first, n,
+                         (last ? value : key) + h * s.head_stride, last ? row : row + first + AT_ONCE,
+                         (float(*)[PIECE])(weight[q] + first));
+        });
+    for (long q = 0; q < s.query_heads; q++)
+        to[q * stride + s.head_size] = weigh(weight[q], count, to + q * stride + s.head_size + 1);
+    for (long first = 0; first < count; first += AT_ONCE)
+        for_heads(s, [&](long h, long q, auto G) {
+            long n = count - first < AT_ONCE ? count - first : AT_ONCE, d = 0;
+            const float(*of)[PIECE] = (const float(*)[PIECE])(weight[q] + first), *v = value + h * s.head_stride;
+            for (; d + 32 <= s.head_size; d += 32) add_up<G, 4>(v + d, row + first, n, of, to + q * stride + d, stride);
+            for (; d < s.head_size; d += 8) add_up<G, 1>(v + d, row + first, n, of, to + q * stride + d, stride);
+        });
 }
 
 // query and output: request r's rows [query_heads, head_size] begin at query + r * query_stride, output without gaps;
@@ -83,46 +117,39 @@ static void piece(const Sizes& s, const float* query, const float* key, const fl
 extern "C" void attend(const float* query, const float* key, const float* value, const int* tables, const int* lengths,
                        float* output, const Sizes* sizes, long query_stride) {
     const Sizes& s = *sizes;
-    const long group = s.query_heads / s.kv_heads, stride = s.head_size + 2;
-    struct Work { long request, head, first, end; };
+    const long stride = s.head_size + 2, of_a_piece = s.query_heads * stride;
+    struct Work { long request, first, end; };
     std::vector<Work> work;
-    std::vector<long> begin;  // of each request and head: its first piece
-    for (long r = 0; r < s.requests; r++)
-        for (long h = 0; h < s.kv_heads; h++) {
-            long first = lengths[r] > s.window ? lengths[r] - s.window : 0;
-            begin.push_back(work.size());
-            for (long cut = first / PIECE * PIECE; cut < lengths[r]; cut += PIECE)
-                work.push_back({r, h, cut > first ? cut : first, cut + PIECE < lengths[r] ? cut + PIECE : lengths[r]});
-        }
+    std::vector<long> begin;  // of each request: its first piece
+    for (long r = 0; r < s.requests; r++) {
+        long first = lengths[r] > s.window ? lengths[r] - s.window : 0;
+        begin.push_back(work.size());
+        for (long cut = first / PIECE * PIECE; cut < lengths[r]; cut += PIECE)
+            work.push_back({r, cut > first ? cut : first, cut + PIECE < lengths[r] ? cut + PIECE : lengths[r]});
+    }
     begin.push_back(work.size());
-    std::vector<float> unfinished(work.size() * group * stride);
+    std::vector<float> unfinished(work.size() * of_a_piece);
 #pragma omp parallel
     {
+        std::vector<float> weights(s.query_heads * PIECE);
 #pragma omp for schedule(dynamic, 1)
         for (size_t w = 0; w < work.size(); w++) {
-            auto [r, h, first, end] = work[w];
-            long row[PIECE], count = end - first;
-            for (long i = 0; i < count; i++) row[i] = row_of(s, tables + r * s.max_blocks, first + i);
-            const float *q = query + r * query_stride + h * group * s.head_size, *k = key + h * s.head_stride,
-                        *v = value + h * s.head_stride;
-            float* to = unfinished.data() + w * group * stride;
-            for (long g = 0; g < group; g += TOGETHER, q += TOGETHER * s.head_size, to += TOGETHER * stride) switch (group - g) {
-                case 1: piece<1>(s, q, k, v, row, count, to); break;
-                case 2: piece<2>(s, q, k, v, row, count, to); break;
-                case 3: piece<3>(s, q, k, v, row, count, to); break;
-                default: piece<TOGETHER>(s, q, k, v, row, count, to);
-            }
+            auto [r, first, end] = work[w];
+            long row[PIECE + AT_ONCE] = {};
+            for (long i = first; i < end; i++) row[i - first] = row_of(s, tables + r * s.max_blocks, i);
+            piece(s, query + r * query_stride, key, value, row, end - first, (float(*)[PIECE])weights.data(),
+                  unfinished.data() + w * of_a_piece);
         }
 #pragma omp for schedule(static)
         for (long one = 0; one < s.requests * s.query_heads; one++) {
-            long pair = one / group, g = one % group;
+            long r = one / s.query_heads, q = one % s.query_heads;
             float most = -INFINITY, total = 0, *to = output + one * s.head_size;
-            const float* from = unfinished.data() + g * stride;
-            for (long w = begin[pair]; w < begin[pair + 1]; w++)
-                most = std::fmax(most, from[w * group * stride + s.head_size + 1]);
+            const float* from = unfinished.data() + q * stride;
+            for (long w = begin[r]; w < begin[r + 1]; w++)
+                most = std::fmax(most, from[w * of_a_piece + s.head_size + 1]);
             for (long d = 0; d < s.head_size; d++) to[d] = 0;
-            for (long w = begin[pair]; w < begin[pair + 1]; w++) {
-                const float* part = from + w * group * stride;
+            for (long w = begin[r]; w < begin[r + 1]; w++) {
+                const float* part = from + w * of_a_piece;
                 float scale = std::exp(part[s.head_size + 1] - most);
                 total += scale * part[s.head_size];
                 for (long d = 0; d < s.head_size; d += 8) store(to + d, load(to + d) + load(part + d) * scale);

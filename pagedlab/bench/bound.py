@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
+from pagedlab.attention import LayerKV, for_all_layers
 from pagedlab.bench.workloads import Workload
 from pagedlab.kernels.cpp import calls
 from pagedlab.model.llama import LlamaModel
@@ -139,7 +140,10 @@ class _Decode:
         visible = torch.arange(longest) < torch.tensor(context)[:, None]
         self.visible = None if visible.all() else visible[:, None, None]
         self.context = context
-        forms = (self._sdpa, self._products, self._one_by_one)
+        tables = torch.arange(len(context), dtype=torch.int32)[:, None]  # of one block each, as long as the longest
+        starts = torch.arange(len(context) + 1, dtype=torch.int32)
+        self.ours = for_all_layers(_blocks_of(*self.kv[0]), tables, torch.tensor(context, dtype=torch.int32), starts)
+        forms = (self._sdpa, self._products, self._one_by_one, self._ours)
         self.form = min(forms, key=lambda form: min(_time(lambda: self._all(form)) for _ in range(2)))
 
     def seconds(self) -> float:
@@ -161,6 +165,14 @@ class _Decode:
     def _one_by_one(self, key: torch.Tensor, value: torch.Tensor) -> None:
         for r, n in enumerate(self.context):
             F.scaled_dot_product_attention(self.query[r], key[r, :, :n], value[r, :, :n])
+
+    def _ours(self, key: torch.Tensor, value: torch.Tensor) -> None:
+        self.ours(self.query.flatten(1, 2), _blocks_of(key, value))
+
+
+def _blocks_of(key: torch.Tensor, value: torch.Tensor) -> LayerKV:
+    """[requests, KV heads, tokens, head size] each: a block a request."""
+    return LayerKV(key.transpose(1, 2), value.transpose(1, 2))
 
 
 class _Prefill:

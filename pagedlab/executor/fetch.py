@@ -9,11 +9,14 @@ import torch
 
 
 def rows_of(numbers: torch.Tensor, rows: list[int]) -> torch.Tensor:
-    """``numbers`` [any, …] -> [rows, …]. A list as an index would be copied to a GPU at once, and waited for."""
-    if rows == [*range(len(numbers))]:
-        return numbers
+    """``numbers`` [any, …] -> [rows, …]."""
+    return numbers if rows == [*range(len(numbers))] else numbers[index_of(rows, numbers)]
+
+
+def index_of(rows: list[int], numbers: torch.Tensor) -> torch.Tensor:
+    """For ``numbers``, on their device. A list as an index would be copied to a GPU at once, and waited for."""
     index = torch.tensor(rows, dtype=torch.int64, pin_memory=numbers.is_cuda)
-    return numbers[index.to(numbers.device, non_blocking=True)]
+    return index.to(numbers.device, non_blocking=True)
 
 
 def fetch(numbers: torch.Tensor) -> Callable[[], np.ndarray]:
