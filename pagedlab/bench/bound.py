@@ -153,21 +153,23 @@ class _Decode:
         for key, value in self.kv:
             form(key, value)
 
-    def _sdpa(self, key: torch.Tensor, value: torch.Tensor) -> None:
-        F.scaled_dot_product_attention(self.query, key, value, attn_mask=self.visible)
+    def _sdpa(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(self.query, key, value, attn_mask=self.visible)
 
-    def _products(self, key: torch.Tensor, value: torch.Tensor) -> None:
-        score = self.query @ key.transpose(-1, -2)
+    def _products(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        score = (self.query * self.query.shape[-1] ** -0.5) @ key.transpose(-1, -2)
         if self.visible is not None:
             score = score.masked_fill_(~self.visible, float("-inf"))
-        score.softmax(-1) @ value
+        return score.softmax(-1) @ value
 
-    def _one_by_one(self, key: torch.Tensor, value: torch.Tensor) -> None:
-        for r, n in enumerate(self.context):
+    def _one_by_one(self, key: torch.Tensor, value: torch.Tensor) -> list[torch.Tensor]:
+        return [
             F.scaled_dot_product_attention(self.query[r], key[r, :, :n], value[r, :, :n])
+            for r, n in enumerate(self.context)
+        ]
 
-    def _ours(self, key: torch.Tensor, value: torch.Tensor) -> None:
-        self.ours(self.query.flatten(1, 2), _blocks_of(key, value))
+    def _ours(self, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        return self.ours(self.query.flatten(1, 2), _blocks_of(key, value)).view(self.query.shape)
 
 
 def _blocks_of(key: torch.Tensor, value: torch.Tensor) -> LayerKV:

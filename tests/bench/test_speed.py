@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from pagedlab.bench import answers, engine, memory, paging, scaling, startup, table, vllm_child, vllm_rounds
+from pagedlab.bench import bound as bound_module
 from pagedlab.bench.bound import FORMS, BoundOf
 from pagedlab.bench.workloads import WORKLOADS, Workload, check_room
 from pagedlab.engine import LLM, SamplingParams
@@ -98,6 +99,16 @@ def test_the_bound_counts_a_common_prompt_once():
 
 
 SIDES_OF_PAGING = {"paged": 2, "products": 2, "one block": 2}
+
+
+def test_the_forms_of_the_bounds_attention_say_the_same():
+    model, _ = load_model("tiny-random")
+    attention = bound_module._Decode(model, [7, 40, 1])
+    first, *others = (form(*attention.kv[1]) for form in (
+        attention._products, attention._sdpa, lambda *kv: torch.stack(attention._one_by_one(*kv)), attention._ours,
+    ))  # fmt: skip
+    for other in others:
+        torch.testing.assert_close(other, first, atol=1e-5, rtol=1e-4)
 
 
 class TestPaging:
