@@ -120,7 +120,7 @@ def test_every_copy_that_nobody_waits_for_is_known():
                 words = {k.arg for c in ast.walk(node) if isinstance(c, ast.Call) for k in c.keywords}
                 found |= {f"{path.relative_to(ROOT).as_posix()}: {node.name}"} if "non_blocking" in words else set()
     assert found == {
-        "pagedlab/executor/runner.py: copy",  # under `with copies:`
+        "pagedlab/executor/buffers.py: copy",  # under `with copies:`
         # From memory that torch itself pins, and gives to nobody else before the copy is over:
         "pagedlab/executor/fetch.py: rows_of",
         "pagedlab/executor/sampling.py: sample",
