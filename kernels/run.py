@@ -5,9 +5,9 @@ prompts, chunks and mixtures with decoding requests: prefill. The choice uses on
 the GPU (numbers of tokens and requests, the width of the table), so that a step never waits and can be captured in a
 CUDA graph.
 
-Strides of tokens and heads are constants of a binary. Of a number that comes with the launch Triton knows only whether
-it is a multiple of 16, and head sizes of 72, 104 or 120 make strides of 8 times an odd number: it would load two bytes
-at once instead of 16. A pool's strides never change; for a query with other strides there is another binary.
+Strides of heads, and of tokens in the pool, are constants of a binary. Of a number that comes with the launch Triton
+knows only whether it is a multiple of 16, and head sizes of 72, 104 or 120 make strides of 8 times an odd number: it
+would load two bytes at once instead of 16. These strides never change while a model runs.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def decode(
     paged    False: each request's blocks are neighbours in memory, and only its first table entry is read
     watch    a log from `watch.new_log(requests, KV heads, splits, max blocks, device)`, which the kernel fills
     """
-    options = (sliding_window, soft_cap is not None, splits, tuning, paged, None if watch is None else watch.stride(2))
+    options = (sliding_window, soft_cap is not None, splits, tuning, paged, None if watch is None else watch.numel())
     same = (decode, *shapes(query, layer, block_tables, seq_lens), *options)
     attend, merge = kept(lambda: _decode_launches(query, layer, block_tables, len(seq_lens), *options), same)
     output = torch.empty_like(query, memory_format=torch.contiguous_format)
@@ -84,7 +84,7 @@ def decode(
     return output
 
 
-def _decode_launches(query, layer, block_tables, requests, sliding_window, capped, splits, tuning, paged, watch_stride):
+def _decode_launches(query, layer, block_tables, requests, sliding_window, capped, splits, tuning, paged, watched):
     capability = check_launch(query, layer)
     tuning = tuning or decode_tuning(capability, query.dtype, layer.head_size)
     _, query_heads, head_size = query.shape
@@ -98,7 +98,7 @@ def _decode_launches(query, layer, block_tables, requests, sliding_window, cappe
     )  # fmt: skip
     numbers = (
         *query.stride()[:2], *layer.key.stride()[:3], *layer.value.stride()[:3], block_tables.stride(0),
-        watch_stride or 0,
+        (watched or 0) // (requests * layer.num_kv_heads * splits),
     )  # fmt: skip
     group = query_heads // layer.num_kv_heads
     constants = common | dict(
@@ -108,7 +108,7 @@ def _decode_launches(query, layer, block_tables, requests, sliding_window, cappe
         SOFT_CAP=capped,
         PAGED=paged,
         UPCAST=upcast(query.dtype),
-        WATCH=0 if watch_stride is None else (1 if capability is None else 2),
+        WATCH=0 if watched is None else (1 if capability is None else 2),
         num_warps=tuning.warps,
         num_stages=tuning.stages,
     )

@@ -87,7 +87,7 @@ def test_k_and_v_are_loaded_16_bytes_at_a_time(compiled):
 
 
 def test_heads_that_are_no_multiples_of_16_are_loaded_16_bytes_at_a_time_too(compiled):
-    """As many loads of 16 bytes as at head size 80 or 128, whose tiles are padded to the same size, and as few others."""
+    """As many loads of 16 bytes as at head size 80 or 128, whose tiles are padded to the same size; as few others."""
 
     def figures(row):
         return row["loads_16_bytes"], row["loads"], row["stores_16_bytes"]
@@ -112,8 +112,8 @@ def test_heads_that_are_no_multiples_of_16_are_loaded_16_bytes_at_a_time_too(com
 
 def test_the_compiler_is_given_the_strides_of_real_tensors_and_assumes_no_others(compiled):
     def right(row):
-        layer = KVPool(1, 2, row["block_size"], row["kv_heads"], row["head_size"], getattr(torch, row["dtype"])).layer(0)
-        block, token, head, _ = layer.key.stride()
+        sizes = row["block_size"], row["kv_heads"], row["head_size"]
+        block, token, head, _ = KVPool(1, 2, *sizes, getattr(torch, row["dtype"])).layer(0).key.stride()
         names = [f"{side}_pool" if row["kernel"] == "write" else side for side in ("key", "value")]
         constants, multiples = row["constants"], row["multiples_of_16"]
         return all(
