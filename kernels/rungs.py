@@ -3,8 +3,8 @@
 Each rung changes a few lines of the one before. What it *should* gain is written here beforehand, for Llama 3.1 8B's
 shapes (32 query heads, 8 KV heads, head size 128, bf16) at 64 requests of 4,096 tokens; what it gained, `pagedlab
 gpu-check` measures. Where the two differ, something about the machine was not understood: that is the interesting case.
-`pagedlab gpu-check --compile-only` counts each loop's instructions, without a GPU: from sm_80 on they become fewer up to
-rung 4, and then stay about the same.
+`pagedlab gpu-check --compile-only` counts each loop's instructions, without a GPU: from sm_80 on they become fewer up
+to rung 4, and then stay about the same.
 
     1  plain            `ladder5_decode`: a program for each query head, one block an iteration
     2  share the group  `group_kernel`, below: a program for each KV head; its 4 query heads are rows of a tile
