@@ -8,8 +8,9 @@
     write_kv, move_blocks              new tokens into their slots; whole blocks for copy-on-write and swap
     run                                which of these runs for which batch
     watch                              what a run of the decode kernel read, when, and on which processor of the GPU
-    tuning, launch, pairs, scale       the few sizes that matter, with reasons; what is refused before a launch
-    compile_only                       what the compiled kernels look like, found out without a GPU
+    tuning, launch, pairs, scale       the few sizes that matter, with reasons; what is refused before a launch, and
+                                       what of a launch is kept for the next
+    compile_only, binary               what the compiled kernels look like, found out without a GPU
 
 Triton decides *when it is imported* whether kernels are compiled for a GPU or interpreted on the CPU. So that decision
 comes first: `use_interpreter()` before anything imports Triton, or `TRITON_INTERPRET=1` before Python starts, or

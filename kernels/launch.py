@@ -1,9 +1,17 @@
-"""What is refused before a kernel starts, and on which GPU does it?  And three small things that every launch needs.
+"""What is refused before a kernel starts, and on which GPU does it?  What of it is found out once, for many launches?
 
 On a GPU a wrong launch is no exception but a wrong number, or somebody else's memory. So what can be known before is
 said before, in words. Shapes and types of the tensors are `pagedlab.attention.checks`' part; here is what depends on
 the machine.
+
+Python takes longer to prepare a launch than a small kernel takes to run, and a step launches two or three kernels in
+each layer. But all that is decided here (sizes, refusals, the binary) follows from shapes, and these are the same in
+every layer and in most steps. So it is `kept`.
 """
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import triton
@@ -16,19 +24,77 @@ MAX_GROUP = 16
 MAX_PROGRAMS = 65_535  # along a grid's second and third axis (CUDA C++ Programming Guide, "Technical Specifications")
 
 
-def launch(kernel, grid: tuple[int, ...], *arguments, **constants) -> None:
+@dataclass
+class Target:
+    """A GPU that is not here. While it is `launch.target`, launches with tensors of the device "meta" are compiled for
+    it and not started; `compiled` has grid and binary of what would have been started, in order."""
+
+    capability: int
+    compiled: list[tuple[tuple[int, ...], Any]] = field(default_factory=list)
+
+
+target: Target | None = None
+
+
+def launch(kernel, grid: tuple[int, ...], *arguments, **constants):
     """`kernel[grid](*arguments, **constants)` on the GPU that holds the first argument, a tensor.
 
-    Triton compiles for, and starts on, the *current* GPU, wherever the tensors are. Raises PagedlabError for a grid
-    that no GPU takes.
+    Triton compiles for, and starts on, the *current* GPU, wherever the tensors are. Returns the binary that Triton
+    chose, or None under the interpreter; a binary may stand for the kernel. Raises PagedlabError for a grid that no GPU
+    takes.
     """
     if any(programs > MAX_PROGRAMS for programs in grid[1:]):
         raise PagedlabError(
             f"A grid of {' x '.join(f'{n:,}' for n in grid)} programs cannot be launched: along its second and third "
             f"axis a GPU takes {MAX_PROGRAMS:,}. Cut the batch into smaller ones."
         )
+    if target is not None and arguments[0].device.type == "meta":
+        target.compiled.append((grid, kernel.warmup(*arguments, grid=grid, **constants)))
+        return None
     with torch.cuda.device_of(arguments[0]):  # does nothing for a tensor on the CPU
-        kernel[grid](*arguments, **constants)
+        return kernel[grid](*arguments, **constants)
+
+
+class Launch:
+    """A kernel with its grid and all arguments that follow from shapes, to be started with any tensors of these shapes.
+
+    Triton looks at each argument of each call, to find the binary that it needs. Here the binary is kept, one for each
+    thing that can still differ: the tensors' types, and whether they begin at a multiple of 16 bytes.
+    """
+
+    def __init__(self, kernel, grid: tuple[int, ...], *numbers: int, **constants):
+        self.kernel, self.grid, self.numbers, self.constants = kernel, (*grid, 1, 1)[:3], numbers, constants
+        self.all_numbers = (*numbers, *(constants[name] for name in kernel.arg_names if name in constants))
+        self.binaries: dict[tuple, Any] = {}
+
+    def __call__(self, *arguments) -> None:
+        """The kernel's first arguments: tensors, None, and floats. `numbers` and `constants` come behind them."""
+        seen = tuple([(x.dtype, x.data_ptr() % 16) if isinstance(x, torch.Tensor) else type(x) for x in arguments])
+        binary = self.binaries.get(seen)
+        if binary is None:
+            found = launch(self.kernel, self.grid, *arguments, *self.numbers, **self.constants)
+            self.binaries[seen] = found
+        else:
+            launch(binary, self.grid, *arguments, *self.all_numbers)
+
+
+_kept: dict[tuple, Any] = {}
+MOST_KEPT = 1024
+
+
+def kept(make: Callable, key: tuple) -> Any:
+    """What `make()` gives, made once for each `key`, from which all of it must follow."""
+    if key not in _kept:
+        made = make()
+        if len(_kept) >= MOST_KEPT:
+            forget()
+        _kept[key] = made
+    return _kept[key]
+
+
+def forget() -> None:
+    """Of everything `kept`; it is made again when it is needed."""
+    _kept.clear()
 
 
 def refuse(capability: int | None, dtype: torch.dtype, head_size: int, block_size: int, group: int) -> None:
@@ -65,6 +131,8 @@ def check_device(device: torch.device) -> int | None:
     """The device's compute capability (75, 80, 90 ...), or None when kernels are interpreted on the CPU."""
     if interpreting():
         return None
+    if device.type == "meta" and target is not None:
+        return target.capability
     if device.type != "cuda":
         raise PagedlabError(
             f"The tensors are on {device}, and Triton compiles for GPUs. Use backend='torch', or let Triton "

@@ -51,10 +51,11 @@ def decode_tuning(capability: int | None, dtype: torch.dtype, head_size: int) ->
         # Exact fp32 products run without tensor cores, operands in registers.
         return Tuning(32 if head_size <= 128 else 16, 4, 2)
     if head_size <= 64:
-        # 64 tokens of K and V are 16 KiB, two of these under way; 91 registers let 5 programs on an SM: 160 KiB.
+        # 64 tokens of K and V are 16 KiB, two of these under way; 93 registers let 5 programs on an SM: 160 KiB.
         return Tuning(64, 4, 5)
-    # 32 tokens at head size 128 are 16 KiB, one under way; 109 registers let 4 programs on an SM: 64 KiB. A tile of 64
-    # lets only 3, and then 64 requests of 8 KV heads (512 programs) would not run all at once on 132 SMs.
+    # 32 tokens at head size 128 are 16 KiB, one under way; 107 registers let 4 programs on an SM: 64 KiB. So 64
+    # requests of 8 KV heads (512 programs) run all at once on 132 SMs. A tile of 64 has 121 registers and just lets 4,
+    # too, with twice the bytes under way; `gpu-check` measures whether that is better.
     return Tuning(32, 4, 3)
 
 

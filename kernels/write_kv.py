@@ -12,7 +12,7 @@ calls this `reshape_and_cache`.)
 import triton
 import triton.language as tl
 
-from pagedlab.kernels.launch import check_device, launch, padded
+from pagedlab.kernels.launch import Launch, check_device, kept, padded
 
 
 @triton.jit
@@ -24,15 +24,15 @@ def write_kv_kernel(
     slot_mapping,
     num_heads,
     key_pool_stride_block,
-    key_pool_stride_token,
-    key_pool_stride_head,
+    key_pool_stride_token: tl.constexpr,
+    key_pool_stride_head: tl.constexpr,
     value_pool_stride_block,
-    value_pool_stride_token,
-    value_pool_stride_head,
+    value_pool_stride_token: tl.constexpr,
+    value_pool_stride_head: tl.constexpr,
     key_stride_token,
-    key_stride_head,
+    key_stride_head: tl.constexpr,
     value_stride_token,
-    value_stride_head,
+    value_stride_head: tl.constexpr,
     BLOCK_SIZE: tl.constexpr,
     HEADS_PADDED: tl.constexpr,
     HEAD_SIZE: tl.constexpr,
@@ -58,18 +58,19 @@ def write_kv_kernel(
 
 def write_kv(layer, key, value, slot_mapping) -> None:
     """Write K and V `[tokens, KV heads, head size]` into one layer of the pool, in place; see `LayerKV.write`."""
-    check_device(key.device)
     if len(key) == 0:
         return
     key, value = (x if x.stride(-1) == 1 else x.contiguous() for x in (key, value))
-    launch(
+    pool = (*layer.key.stride()[:3], *layer.value.stride()[:3], layer.block_size, layer.num_kv_heads, layer.head_size)
+    same = (write_kv, key.device, *key.shape, *pool, *key.stride()[:2], *value.stride()[:2])
+    kept(lambda: _launch(layer, key, value), same)(layer.key, layer.value, key, value, slot_mapping)
+
+
+def _launch(layer, key, value) -> Launch:
+    check_device(key.device)
+    return Launch(
         write_kv_kernel,
         (len(key),),
-        layer.key,
-        layer.value,
-        key,
-        value,
-        slot_mapping,
         layer.num_kv_heads,
         *layer.key.stride()[:3],
         *layer.value.stride()[:3],

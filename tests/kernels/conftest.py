@@ -30,7 +30,9 @@ try:
         import pagedlab.kernels.ladder2_gather
         import pagedlab.kernels.ladder3_dot
         import pagedlab.kernels.ladder4_softmax
-        import pagedlab.kernels.rungs  # noqa: F401
+        import pagedlab.kernels.move_blocks
+        import pagedlab.kernels.rungs
+        import pagedlab.kernels.write_kv  # noqa: F401
 finally:
     if _before is None:
         del os.environ["TRITON_INTERPRET"]

@@ -18,7 +18,7 @@ from pagedlab.kernels.run import decode, prefill
 from pagedlab.kernels.rungs import RUNGS
 from pagedlab.kernels.tuning import Tuning
 
-HEAD_SIZES = [32, 64, 80, 96, 128, 256]
+HEAD_SIZES = [32, 64, 72, 80, 96, 104, 120, 128, 256]
 BLOCK_SIZES = [1, 2, 3, 4, 8, 16, 24, 32, 64, 128, 256]
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 
@@ -137,9 +137,11 @@ def test_contiguous_addressing_reads_only_the_first_table_entry():
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 @pytest.mark.parametrize("block_size, dtype", [(16, torch.float32), (5, torch.float32), (16, torch.bfloat16)])
 def test_every_rung_on_the_way_gives_the_same_numbers(rung, block_size, dtype):
-    batch = Batch([70, 1, 32], [1, 1, 1], block_size=block_size, query_heads=6, kv_heads=2, head_size=64, dtype=dtype)
-    expected = paged_attention(*batch.arguments, backend="reference")
-    torch.testing.assert_close(rung.run(*batch.arguments, 1 / 8), expected, **tolerance(dtype))
+    for head_size in (64, 72):
+        heads = dict(query_heads=6, kv_heads=2, head_size=head_size)
+        batch = Batch([70, 1, 32], [1, 1, 1], block_size=block_size, dtype=dtype, **heads)
+        expected = paged_attention(*batch.arguments, scale=1 / 8, backend="reference")
+        torch.testing.assert_close(rung.run(*batch.arguments, 1 / 8), expected, **tolerance(dtype))
 
 
 def test_the_plain_kernels_diary_says_where_it_read_and_how_the_softmax_grew():

@@ -116,27 +116,34 @@ def measure(parts: Sequence[tuple[str, Callable]], setting: Shapes, where: dict,
 
 
 def run_compile_only(out: Path) -> int:
-    """Compile every shipped configuration for every target and print what is in the binaries."""
+    """Compile every shipped configuration for every target, then the rungs, and print what is in the binaries."""
     os.environ.pop("TRITON_INTERPRET", None)
     make_folder(out)  # now, and not when minutes are over
-    from pagedlab.kernels.compile_only import examine_all
+    from pagedlab.bench.gpu.compiled import examine_all
 
-    rows = examine_all()
-    print(f"{'configuration':<28}{'target':>7}{'tile':>6}{'warps':>6}{'stages':>7}{'registers':>10}{'spills':>7}{'shared':>8}"
+    found = examine_all()
+    print(f"{'configuration':<32}{'target':>7}{'tile':>6}{'warps':>6}{'stages':>7}{'registers':>10}{'spills':>7}{'shared':>8}"
           f"{'limit':>8}{'16-byte loads':>14}{'tensor cores':>13}")  # fmt: skip
     bad = 0
-    for row in rows:
+    for row in found["configurations"]:
         if "refused" in row:
-            print(f"{row['configuration']:<28}{'sm_' + str(row['sm']):>7}   refused: {row['refused']}")
+            print(f"{row['configuration']:<32}{'sm_' + str(row['sm']):>7}   refused: {row['refused']}")
             continue
         target = f"sm_{row['sm']}"
-        print(f"{row['configuration']:<28}{target:>7}{row['tile']:>6}{row['warps']:>6}{row['stages']:>7}"
+        print(f"{row['configuration']:<32}{target:>7}{row['tile']:>6}{row['warps']:>6}{row['stages']:>7}"
               f"{row['registers']:>10}{row['spill_instructions']:>7}{row['shared_bytes']:>8}{row['shared_limit']:>8}"
               f"{row['loads_16_bytes']:>14}{row['tensor_core_instructions']:>13}")  # fmt: skip
         bad += row["spill_instructions"] > 0 or row["stack_bytes"] > 0 or row["shared_bytes"] > row["shared_limit"]
-    keep({"provenance": provenance(), "rows": rows}, out / "gpu-compile.json")
-    print(f"{len(rows)} rows, {bad} with spills or too much shared memory; written: gpu-compile.json in {out}. "
-          "Compiled only: no GPU ran any of this.")  # fmt: skip
+    print("\nThe rungs: instructions of a warp in the loop, for 16 tokens of a KV head with 4 query heads of 128")
+    rungs = {}
+    for row in found["rungs"]:
+        rungs.setdefault(row["rung"], {})[f"sm_{row['sm']}"] = row["for_16_tokens"]
+    print(f"{'':<16}" + "".join(f"{target:>10}" for target in next(iter(rungs.values()))))
+    for name, counts in rungs.items():
+        print(f"{name:<16}" + "".join(f"{count:>10,.0f}" for count in counts.values()))
+    keep({"provenance": provenance(), **found}, out / "gpu-compile.json")
+    print(f"{len(found['configurations'])} rows, {bad} with spills or too much shared memory; written: "
+          f"gpu-compile.json in {out}. Compiled only: no GPU ran any of this.")  # fmt: skip
     return 1 if bad else 0
 
 

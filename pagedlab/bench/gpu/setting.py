@@ -25,7 +25,7 @@ class Setting(Shapes):
     out: Path
     target: tuple[int, int] = (64, 4096)  # batch x context of the target: 85 % of the copy bandwidth on an H200
     long: tuple[int, int] = (1, 32768)
-    head_sizes: tuple[int, ...] = (32, 64, 80, 96, 128, 256)
+    head_sizes: tuple[int, ...] = (32, 64, 72, 80, 96, 128, 256)
     copy_bytes: int = 2 << 30
     check_contexts: tuple[int, ...] = (1, 16, 150, 700)  # lengths whose results are compared with the reference
     check_queries: tuple[int, ...] = (1, 16, 33, 300)
