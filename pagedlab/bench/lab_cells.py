@@ -12,7 +12,8 @@ import warnings
 from pagedlab import LLM, SamplingParams
 warnings.simplefilter("ignore")  # of a CPU that plans ahead
 def served(new_tokens=40, **sampling):
-    llm = LLM("tiny-random", record=True, async_scheduling=ahead, block_size={BLOCK_SIZE}, num_gpu_blocks_override={BLOCKS})
+    knobs = dict(block_size={BLOCK_SIZE}, num_gpu_blocks_override={BLOCKS}, async_scheduling=ahead)
+    llm = LLM("tiny-random", record=True, **knobs)
     for n in range(8):
         llm.add_request("Hi there" * (10 + 5 * n), SamplingParams(max_tokens=new_tokens, ignore_eos=True, **sampling))
     while llm.has_unfinished_requests():
@@ -47,7 +48,7 @@ LABS = {  # name in pagedlab.viz -> (cell before it, cell of the lab)
     "kernel_walk": (_KERNEL, "kernel_walk(llm)"),
     "knobs": (
         "from pagedlab.viz import knobs\nlab = knobs()\nfor size in (8, 32, 64):\n    lab.run(block_size=size)\n",
-        _FROM_THE_START.format(part="board", first=0),
+        _FROM_THE_START.format(part="board", first=1),
     ),
     "memory_map": (_SERVED + "llm = served()\n", "memory_map(llm.trace, select='A')"),
     "plan_and_run": (_SERVED + "ahead = True\nllm = served()\n", "plan_and_run(llm, step=1)"),

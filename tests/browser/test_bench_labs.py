@@ -10,7 +10,6 @@ import pagedlab.viz
 from pagedlab.bench.lab_cells import LABS
 
 
-
 def test_the_bench_has_every_lab():
     assert set(LABS) == set(pagedlab.viz.__all__)
 
