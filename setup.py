@@ -15,11 +15,15 @@ KERNELS = {
 setup(
     packages=[*find_packages(include=["pagedlab", "pagedlab.*"]), *KERNELS],
     package_dir=KERNELS,
-    # Where JupyterLab looks for extensions.
+    # Where JupyterLab and its server look for extensions.
     data_files=[
         (
             "share/jupyter/labextensions/pagedlab",
             ["pagedlab/viz/labextension/package.json", "pagedlab/viz/labextension/remoteEntry.js"],
-        )
+        ),
+        (
+            "etc/jupyter/jupyter_server_config.d",
+            ["tools/jupyter/etc/jupyter/jupyter_server_config.d/pagedlab.json"],
+        ),
     ],
 )

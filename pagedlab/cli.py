@@ -458,11 +458,12 @@ def bench_scaling(
 def bench_labs(
     steps: Annotated[int, typer.Option(min=1, help="Clicks of each kind; the median counts.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    out: Out = None,
 ) -> None:
-    """Time the memory map in a browser, beside plotly."""
+    """Time a click in every lab in a browser, and the memory map beside plotly."""
     from pagedlab.bench.labs import run
 
-    run(steps=steps, json=json)
+    run(steps=steps, json=json, out=out)
 
 
 @bench.command("sharing")

@@ -160,6 +160,8 @@ def test_the_installed_package_imports_from_its_own_folder(installed, tmp_path):
 
 @pytest.mark.slow
 def test_the_wheel_brings_what_shows_a_stored_picture_where_jupyterlab_looks_for_it(root, installed):
+    config = "etc/jupyter/jupyter_server_config.d/pagedlab.json"
+    assert (installed / config).read_bytes() == (root / "tools/jupyter" / config).read_bytes()
     for path in (root / "pagedlab/viz/labextension").iterdir():
         there = installed / "share/jupyter/labextensions/pagedlab" / path.name
         assert there.read_bytes() == path.read_bytes(), path.name

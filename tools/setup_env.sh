@@ -15,7 +15,8 @@ elif no_nvidia; then cpu_build; fi
 PYTHONWARNINGS=ignore install --no-build-isolation -e '.[attach,cluster,dev]'
 
 # For JupyterLab: no question about news over the first notebook, and no "Validate" of nbgrader's, which asks no grader of ours;
-# and what shows a lab's stored picture when its kernel is gone, which an editable install leaves out.
+# what lets a kernel's messages through at once (pagedlab/viz/jupyter_server.py); and what shows a lab's stored picture when its
+# kernel is gone, which an editable install leaves out.
 cp -R tools/jupyter/. $venv
 mkdir -p $venv/share/jupyter/labextensions/pagedlab
 cp pagedlab/viz/labextension/* $venv/share/jupyter/labextensions/pagedlab

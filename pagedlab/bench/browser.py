@@ -144,6 +144,11 @@ class LabPage:
         self.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
         self.wait_idle()
 
+    def close(self) -> None:
+        """Close the page, and end its kernel."""
+        self.page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+        self.page.close()
+
     def wait_idle(self, timeout: float = 90_000) -> None:
         # Asked to run a cell before that, JupyterLab opens a dialog about kernels.
         self.page.wait_for_function(

@@ -108,9 +108,22 @@ def _scaling(result: dict[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
+def _labs(result: dict[str, Any]) -> list[tuple[str, str, str]]:
+    ours, plotly, labs = result["memory_map"], result["plotly"], result["labs"]
+    text = f"{ours['without_engine_ms']:.0f} ms without the engine's step, {ours['of_plotly']:.2f} of plotly's "
+    text += f"{plotly['update_ms']:.0f} ms"
+    times = sorted((lab["step_ms"], name) for name, lab in labs.items())
+    (least, first), (most, last) = times[0], times[-1]
+    every = f"{least:.0f} ms (`{first}`) to {most:.0f} ms (`{last}`)"
+    return [
+        (f"a click in a memory map of {result['blocks']} blocks, to the painted picture", text, "`labs`"),
+        (f"a step of a run that is over, in each of the {len(labs)} labs", every, "`labs`"),
+    ]
+
+
 ROWS = {
     TRANSFORMERS: _engine, "engine --against vllm": _vllm, "paging": _paging, "startup": _startup, "memory": _memory,
-    "scaling": _scaling,
+    "scaling": _scaling, "labs": _labs,
 }  # fmt: skip
 
 

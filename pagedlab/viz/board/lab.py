@@ -222,7 +222,7 @@ class KnobsLab(LabBox):
 
     def svg(self, theme: str = "light") -> str:
         """Board and memory map as one SVG document that needs nothing else."""
-        parts = [self.board] + ([self.map] if self.map is not None and self.board.run.ran else [])
+        parts = [self.board] + ([self.map] if self.map is not None and self.board.run and self.board.run.ran else [])
         height = sum(part.SIZE[1] for part in parts) + 12 * (len(parts) - 1)
         drawn, y = [], 0.0
         for part in parts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 
 from pagedlab.viz.kit import labels
 from pagedlab.viz.kit.grid import Grid
@@ -22,8 +23,12 @@ def pool_marks(scene: Scene, grid: Grid) -> Iterator[Mark]:
         yield from _coarse(scene, grid)
     else:
         draw = _detail if grid.tier == "detail" else _medium if grid.tier == "medium" else _small
+        plain = _plain(scene) if grid.tier == "small" else ()
         for block_id in range(scene.state.num_blocks):
-            yield from draw(scene, grid, block_id, turn.get(block_id))
+            if block_id in plain:
+                yield _free_cell(grid, block_id, scene.num_ranks)
+            else:
+                yield from draw(scene, grid, block_id, turn.get(block_id))
     if grid.label_x is not None:
         for row in range(grid.rows):
             x, y, _, h = grid.place(row * grid.columns)
@@ -33,6 +38,21 @@ def pool_marks(scene: Scene, grid: Grid) -> Iterator[Mark]:
                 "text mono s8 soft end",
                 f"#{row * grid.columns * grid.per_cell}",
             )
+
+
+def _plain(scene: Scene) -> set[int]:
+    """The free blocks of which nothing is known but that they are free: in a large pool, most."""
+    return set(scene.state.free[9:]) - scene.owners.keys() - scene.state.cached.keys() - {scene.guess}
+
+
+@lru_cache(maxsize=1 << 12)
+def _free_cell(grid: Grid, block_id: int, num_ranks: int) -> Mark:
+    tip = f"Block #{block_id}, free{_on_ranks(num_ranks)}"
+    return Mark(f"block.{block_id}", grid.place(block_id), "card free askable tiny", tip=tip)
+
+
+def _on_ranks(num_ranks: int) -> str:
+    return f", a slice on each of {num_ranks} ranks" if num_ranks > 1 else ""
 
 
 def _fill_of(scene: Scene, block_id: int) -> int:
@@ -70,9 +90,7 @@ def _block_tip(scene: Scene, block_id: int, turn: int | None) -> str:
         parts.append("cached")
     if scene.is_windowed(block_id):
         parts.append("for layers with a window")
-    if scene.num_ranks > 1:
-        parts.append(f"a slice on each of {scene.num_ranks} ranks")
-    return ", ".join(parts)
+    return ", ".join(parts) + _on_ranks(scene.num_ranks)
 
 
 def _detail(scene: Scene, grid: Grid, block_id: int, turn: int | None) -> Iterator[Mark]:

@@ -29,10 +29,15 @@ class Scene:
     owners: dict[int, list[str]] = field(init=False)  # of each block that somebody holds
     copies: dict[int, int] = field(init=False)  # made in this step (copy-on-write) -> the block it is a copy of
     cpu_owners: dict[int, list[str]] = field(init=False)  # the same for the pool of those swapped out
+    has_groups: bool = field(init=False)  # are there layers that look back only so far?
+    num_ranks: int = field(init=False)  # on how many ranks a slice of each block lies
+    stories: dict[int, tuple[str, str]] = field(init=False, default_factory=dict)  # by how short they are
 
     def __post_init__(self) -> None:
         self.names = labels.names(self.state.requests)
         self.hues = labels.family_hues(self.state.requests)
+        self.has_groups = any(window is not None for window in self.state.windows)
+        self.num_ranks = num_ranks(self.header)
         self.owners = {}
         for tables in self.state.group_tables:
             for request_id, table in tables.items():
@@ -70,11 +75,6 @@ class Scene:
         return self.pool.tables.get(self.selected, [])
 
     @property
-    def has_groups(self) -> bool:
-        """Are there layers that look back only so far?"""
-        return any(window is not None for window in self.state.windows)
-
-    @property
     def tables(self) -> list[list[int]]:
         """The selected request's blocks in each group of layers; null blocks are 0."""
         return [tables.get(self.selected, []) for tables in self.state.group_tables]
@@ -90,11 +90,6 @@ class Scene:
             window is not None and any(block_id in table for table in tables.values())
             for window, tables in zip(state.windows, state.group_tables, strict=True)
         )
-
-    @property
-    def num_ranks(self) -> int:
-        """On how many ranks a slice of each block lies."""
-        return num_ranks(self.header)
 
     @property
     def num_usable(self) -> int:

@@ -61,6 +61,12 @@ def scale(header: dict[str, Any], block_size: int) -> str:
 
 def story(scene: Scene, shorter: int = 0) -> tuple[str, str]:
     """What the step did: about the selected request, and in brief about the others (``shorter``: see ``in_brief``)."""
+    if shorter not in scene.stories:
+        scene.stories[shorter] = _story(scene, shorter)
+    return scene.stories[shorter]
+
+
+def _story(scene: Scene, shorter: int) -> tuple[str, str]:
     whole = scene.selected if shorter < 3 else None  # of whom all is told
     mine = narrate(scene.events, scene.state, whole).get(scene.selected, "") if scene.selected else ""
     others = in_brief(scene.events, scene.state, scene.selected, shorter)

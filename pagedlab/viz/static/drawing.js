@@ -26,6 +26,7 @@ export class Drawing {
     this.drawn = new Map();
     /** @type {[element: SVGElement, x: number, y: number][]} */
     this.moved = []; // where it was, seen from where it is
+    this.resting = 0; // from when on nothing moves any more
     this.width = 0; // of the lab in pixels; 0: not on the page yet
     // Not a counter: every lab loads its own copy of this module, and url(#id) finds the first one in the page, even one in
     // a hidden tab, which draws nothing.
@@ -72,15 +73,17 @@ export class Drawing {
   draw() {
     const { marks, width, height, strip } = this.laid();
     const resized = this.svg.viewBox.baseVal?.width !== width;
-    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    set(this.svg, { viewBox: `0 0 ${width} ${height}` });
     for (const [id, { element }] of this.drawn) {
       if (marks.has(id)) continue;
       element.remove();
       this.drawn.delete(id);
     }
     for (const [id, mark] of marks) this.mark(id, mark);
-    const moved = this.moved.splice(0);
-    if (!resized) animate(moved);
+    const [moved, time] = [this.moved.splice(0), performance.now()];
+    // Who steps on while marks still move wants to get on, and what moves makes every frame of the page slow.
+    if (!resized && moved.length && time > this.resting) animate(moved);
+    if (moved.length) this.resting = time + MOVE_MS;
     this.now(strip);
     this.circle();
   }
@@ -94,11 +97,12 @@ export class Drawing {
     if (isOther) drawn?.element.remove();
     const element = drawn && !isOther ? drawn.element : this.add(id, layer);
     const [x, y, width, height] = mark.place;
-    element.setAttribute("class", mark.cls);
-    set(element, layer === "path" ? { d: mark.text } : layer === "text" ? { x, y } : { x, y, width, height });
-    element.textContent = "";
-    if (layer === "text") write(element, mark);
-    if (mark.tip) entitle(element, mark);
+    set(element, { class: mark.cls, ...(layer === "path" ? { d: mark.text } : layer === "text" ? { x, y } : { x, y, width, height }) });
+    if (!drawn || isOther || !saysSame(drawn.mark, mark)) {
+      element.textContent = "";
+      if (layer === "text") write(element, mark);
+      if (mark.tip) entitle(element, mark);
+    }
     this.drawn.set(id, { mark, element, layer });
     const [left, top] = drawn?.mark.place ?? mark.place;
     if (Math.hypot(left - x, top - y) > LEAST_MOVE) this.moved.push([element, left - x, top - y]);
@@ -133,7 +137,7 @@ export class Drawing {
     const [veil, line, head] = this.cursor.children;
     set(veil, { y: -1, height: height + 2, width: Math.max(0, run.steps - position) * step });
     set(line, { y: -6, height: height + 8 });
-    head.setAttribute("d", "M-5 -10h10l-5 6z");
+    set(head, { d: "M-5 -10h10l-5 6z" });
     set(this.hit, { x: left - step / 2, y: top - 10, width: width + step, height: height + 10 });
   }
 }
@@ -176,6 +180,11 @@ function animate(moved) {
 function same(a, b) {
   const all = (/** @type {Mark} */ m) => [m.cls, m.text, m.tip, m.size, ...m.place, ...(m.lines ?? [])];
   return a === b || (a.place.length === b.place.length && String(all(a)) === String(all(b)));
+}
+
+/** Does it say the same, to an eye, a pointer and a screen reader? @param {Mark} a @param {Mark} b */
+function saysSame(a, b) {
+  return a.text === b.text && a.tip === b.tip && a.size === b.size && !a.lines && !b.lines && (!b.tip || a.cls === b.cls);
 }
 
 /** How texts of a class are set, asked of the page once for each. @param {SVGElement} layer @returns {(cls: string) => Look} */

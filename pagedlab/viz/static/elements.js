@@ -51,7 +51,9 @@ export function make(name, attributes, children) {
 
 /** @typedef {Record<string, string | number | boolean>} Attributes */
 
-/** @param {Element} element @param {Attributes} attributes */
+/** Only what is new: an attribute that is set again is laid out again. @param {Element} element @param {Attributes} attributes */
 export function set(element, attributes) {
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  for (const [name, value] of Object.entries(attributes)) {
+    if (element.getAttribute(name) !== String(value)) element.setAttribute(name, String(value));
+  }
 }
