@@ -15,8 +15,12 @@ def rows_of(numbers: torch.Tensor, rows: list[int]) -> torch.Tensor:
 
 def index_of(rows: list[int], numbers: torch.Tensor) -> torch.Tensor:
     """For ``numbers``, on their device. A list as an index would be copied to a GPU at once, and waited for."""
-    index = torch.tensor(rows, dtype=torch.int64, pin_memory=numbers.is_cuda)
-    return index.to(numbers.device, non_blocking=True)
+    return to_device_of(numbers, torch.tensor(rows, dtype=torch.int64))
+
+
+def to_device_of(like: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+    """The host's ``numbers`` on the device of ``like``: there when the device comes to them, and nobody waits."""
+    return (numbers.pin_memory() if like.is_cuda else numbers).to(like.device, non_blocking=True)
 
 
 def fetch(numbers: torch.Tensor) -> Callable[[], np.ndarray]:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from pagedlab.executor.abstract import Draw
-from pagedlab.executor.fetch import index_of, rows_of
+from pagedlab.executor.fetch import index_of, rows_of, to_device_of
 
 
 def sample(logits: torch.Tensor, draws: list[Draw]) -> torch.Tensor:
@@ -33,8 +33,7 @@ def _noise(draws: list[Draw], logits: torch.Tensor) -> torch.Tensor:
     generator = torch.Generator()
     for row, draw in zip(uniform, draws, strict=True):
         row.uniform_(generator=generator.manual_seed(draw.generator_seed))
-    noise = uniform.neg_().log1p_().neg_().float()  # the numbers of exponential_(), with all cores
-    return (noise.pin_memory() if logits.is_cuda else noise).to(logits.device, non_blocking=True)
+    return to_device_of(logits, uniform.neg_().log1p_().neg_().float())  # the numbers of exponential_(), with all cores
 
 
 def _probabilities(logits: torch.Tensor, draws: list[Draw]) -> torch.Tensor:
@@ -60,7 +59,7 @@ def _probabilities(logits: torch.Tensor, draws: list[Draw]) -> torch.Tensor:
 
 def _column(numbers: list[float], like: torch.Tensor) -> torch.Tensor:
     """[numbers, 1], float32 or int64."""
-    return torch.tensor(numbers, pin_memory=like.is_cuda)[:, None].to(like.device, non_blocking=True)
+    return to_device_of(like, torch.tensor(numbers)[:, None])
 
 
 # On a CPU numpy is quicker than torch: ten times at this, four times at sorting.

@@ -122,8 +122,7 @@ def test_every_copy_that_nobody_waits_for_is_known():
     assert found == {
         "pagedlab/executor/buffers.py: copy",  # under `with copies:`
         # From memory that torch itself pins, and gives to nobody else before the copy is over:
-        "pagedlab/executor/fetch.py: rows_of",
-        "pagedlab/executor/sampling.py: sample",
+        "pagedlab/executor/fetch.py: to_device_of",
         "pagedlab/executor/fetch.py: fetch",  # into memory that its caller holds, and reads after the copy's event
         "pagedlab/bench/preemption.py: one_by_one",  # there and back on one stream, timed to the end
     }
