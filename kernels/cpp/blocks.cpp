@@ -14,7 +14,7 @@
 #include "eight.h"
 
 constexpr long PIECE = 128;   // positions
-constexpr long AT_ONCE = 16;  // positions that all heads read before any goes on
+constexpr long AT_ONCE = 32;  // positions that all heads read before any goes on
 constexpr int TOGETHER = 4;   // query heads of a KV head that read a row of K or V at once
 
 struct Sizes {  // strides in numbers
