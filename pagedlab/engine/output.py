@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pagedlab.engine.request import CompletionOutput, Request, RequestOutput
@@ -44,11 +46,31 @@ def output_of(group: SequenceGroup, tokenizer: Any) -> RequestOutput:
     return RequestOutput(group.request_id, group.prompt, group.prompt_token_ids, answers, num_cached)
 
 
+class _Answer(CompletionOutput):
+    """Its text is made when somebody reads it: a step need not decode all answers from their beginning."""
+
+    def __init__(self, index: int, text: Callable[[], str], token_ids: list[int], *how: Any) -> None:
+        super().__init__(index, "", token_ids, *how)
+        del self.text
+        self._text = text
+
+    def __getattr__(self, name: str) -> str:
+        if name != "text":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.text = self._text()
+        return self.text
+
+    def __reduce__(self) -> tuple[type[_Answer], tuple[Any, ...]]:
+        """Copied with its text, not with a tokenizer."""
+        how = (self.finish_reason, self.cumulative_logprob, self.stop_reason)
+        return _Answer, (self.index, partial(str, self.text), self.token_ids, *how)
+
+
 def _answer(index: int, request: Request, tokenizer: Any) -> CompletionOutput:
-    token_ids = request.output_token_ids
-    ended = request.finish_reason == "stop" and request.stop_at is None
-    text = _text(token_ids, ended, tokenizer)[: request.stop_at]
-    return CompletionOutput(index, text, token_ids, request.finish_reason, stop_reason=request.stop_reason)
+    token_ids, stop_at = request.output_token_ids, request.stop_at
+    ended = request.finish_reason == "stop" and stop_at is None
+    text = partial(_text, tuple(token_ids), ended, tokenizer, stop_at)  # as it is now, whatever becomes of the list
+    return _Answer(index, text, token_ids, request.finish_reason, None, request.stop_reason)
 
 
 def _beams(group: SequenceGroup, tokenizer: Any) -> list[CompletionOutput]:
@@ -61,7 +83,7 @@ def _beams(group: SequenceGroup, tokenizer: Any) -> list[CompletionOutput]:
     return answers
 
 
-def _text(token_ids: list[int], ended: bool, tokenizer: Any) -> str:
-    """An answer's text. ``ended``: its last token is the end of text or a stop token, which is none of it; one that was
-    ignored shows as any other token, and special tokens never do."""
-    return tokenizer.decode(token_ids[:-1] if ended else token_ids)
+def _text(token_ids: Sequence[int], ended: bool, tokenizer: Any, stop_at: int | None = None) -> str:
+    """An answer's text, up to ``stop_at``. ``ended``: its last token is the end of text or a stop token, which is none
+    of it; one that was ignored shows as any other token, and special tokens never do."""
+    return tokenizer.decode(list(token_ids[:-1] if ended else token_ids))[:stop_at]

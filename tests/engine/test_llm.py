@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import random
 
 import numpy as np
@@ -858,3 +860,18 @@ def test_a_branch_with_a_change_of_a_wrong_type_is_refused(tiny, changes):
     llm.step()
     with pytest.raises(PagedlabError):
         EngineDriver(llm).branch(1, **changes)
+
+
+def test_an_answers_text_is_what_it_was_at_its_step_whenever_it_is_read(tiny):
+    llm = LLM(tiny)
+    llm.add_request("ab", SamplingParams(max_tokens=6, ignore_eos=True))
+    answers = []
+    while llm.has_unfinished_requests():
+        answers += [output.outputs[0] for output in llm.step()]
+    later = pickle.loads(pickle.dumps(answers))
+    ids = answers[-1].token_ids
+    expected = [tiny.executor.tokenizer.decode(ids[:n]) for n in range(1, 7)]
+    assert [answer.text for answer in answers] == expected == [answer.text for answer in later]
+    assert answers == later and f"text={expected[2]!r}" in repr(answers[2]) and copy.copy(answers[0]) == answers[0]
+    with pytest.raises(AttributeError, match="'_Answer' object has no attribute 'words'"):
+        answers[0].words  # noqa: B018
