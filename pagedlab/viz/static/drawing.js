@@ -26,7 +26,6 @@ export class Drawing {
     this.drawn = new Map();
     /** @type {[element: SVGElement, x: number, y: number][]} */
     this.moved = []; // where it was, seen from where it is
-    this.resting = 0; // from when on nothing moves any more
     this.width = 0; // of the lab in pixels; 0: not on the page yet
     // Not a counter: every lab loads its own copy of this module, and url(#id) finds the first one in the page, even one in
     // a hidden tab, which draws nothing.
@@ -80,10 +79,8 @@ export class Drawing {
       this.drawn.delete(id);
     }
     for (const [id, mark] of marks) this.mark(id, mark);
-    const [moved, time] = [this.moved.splice(0), performance.now()];
-    // Who steps on while marks still move wants to get on, and what moves makes every frame of the page slow.
-    if (!resized && moved.length && time > this.resting) animate(moved);
-    if (moved.length) this.resting = time + MOVE_MS;
+    const moved = this.moved.splice(0);
+    if (!resized) animate(moved);
     this.now(strip);
     this.circle();
   }
