@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pagedlab.kernels.cpp.library import loaded
 
-FEW_TOKENS = 48  # up to so many rows our product is quicker than torch's; beyond, its blocks are the better form
+FEW_TOKENS = 48  # of fewer rows our product is as quick as torch's, or quicker; beyond, slower
 Plain = Callable[..., Tensor]
 
 

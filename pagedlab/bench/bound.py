@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from pagedlab.attention import LayerKV, for_all_layers
 from pagedlab.bench.workloads import Workload
 from pagedlab.kernels.cpp import calls
+from pagedlab.model import llama
 from pagedlab.model.llama import LlamaModel
 
 Product = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -38,6 +39,7 @@ FORMS: dict[str, Product] = {
     "x @ W.T in blocks of 64 rows": _blocks(64),
     "x @ W.T in blocks of 96 rows": _blocks(96),
     "x @ W.T in blocks of 192 rows": _blocks(192),
+    "oneDNN": llama.linear.plain,
     "our kernel in C++": calls.linear,
 }
 MATRICES = ("qkv", "output", "gate_up", "down", "head")

@@ -33,7 +33,6 @@ EachToken = Callable[..., Tensor]
 # On a CPU so many tokens of a long prompt go through the parts that treat each token on its own at a time: what lies in
 # between then stays near the processor, and takes little memory. A GPU takes them all at once.
 TOKENS_AT_A_TIME = 512
-BLOCK_ROWS = 64  # rows of a weight that one small product takes
 
 
 def in_parts(part: EachToken, *rows: Tensor) -> Tensor:
@@ -51,16 +50,12 @@ def in_parts(part: EachToken, *rows: Tensor) -> Tensor:
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x [tokens, in], weight [out, in] -> [tokens, out].
 
-    On a CPU `F.linear` on a few rows of fp32 reads the weights at half the speed of the memory or less. One small
-    product for each block of the weight's rows shares the work better between the cores (`pagedlab bench engine`
-    measures several forms).
+    For fp32 on a CPU torch has two libraries. `F.linear` takes MKL, which is slow on processors that are not Intel's;
+    oneDNN is quick on all (`pagedlab bench engine` measures several forms).
     """
-    tokens, (out, in_) = x.shape[0], weight.shape
-    if tokens > TOKENS_AT_A_TIME or x.dtype != torch.float32 or x.device.type != "cpu" or out % BLOCK_ROWS:
-        return F.linear(x, weight, bias)
-    blocks = torch.matmul(x, weight.view(-1, BLOCK_ROWS, in_).transpose(1, 2))  # [blocks, tokens, rows]
-    y = blocks.transpose(0, 1).reshape(tokens, out)
-    return y if bias is None else y.add_(bias)
+    if x.device.type == "cpu" and x.dtype == torch.float32 and torch.backends.mkldnn.is_available():
+        return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return F.linear(x, weight, bias)
 
 
 @in_one_go(calls.rms_norm)
