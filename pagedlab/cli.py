@@ -460,7 +460,7 @@ def bench_labs(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
     out: Out = None,
 ) -> None:
-    """Time a click in every lab in a browser, and the memory map beside plotly."""
+    """Time a click in every lab, and beside plotly."""
     from pagedlab.bench.labs import run
 
     run(steps=steps, json=json, out=out)

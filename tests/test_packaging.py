@@ -121,7 +121,7 @@ def installed(root, tmp_path_factory) -> Path:
     tree, wheels, target = (tmp_path_factory.mktemp(name) for name in ("tree", "wheels", "target"))
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(root / name, tree / name)
-    for name in ("pagedlab", "kernels"):
+    for name in ("pagedlab", "kernels", "tools/jupyter"):
         shutil.copytree(root / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     for folder in PACKAGE_DATA:
         (tree / folder).mkdir(exist_ok=True)

@@ -71,7 +71,7 @@ def build_wheel(folder: Path) -> Path:
         tree = Path(name)
         for file in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
             shutil.copy(ROOT / file, tree / file)
-        for part in ("pagedlab", "kernels"):
+        for part in ("pagedlab", "kernels", "tools/jupyter"):
             shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
         command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "wheel", "--no-deps"]
         command += ["--no-build-isolation", "--wheel-dir", str(folder), str(tree)]

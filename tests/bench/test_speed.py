@@ -284,7 +284,7 @@ class TestTable:
             assert "/" not in text.replace("/s", ""), path.name
 
     def test_missing_figures_are_named(self, tmp_path):
-        names = "engine --against transformers, engine --against vllm, memory, paging, scaling, startup"
+        names = "engine --against transformers, engine --against vllm, labs, memory, paging, scaling, startup"
         with pytest.raises(PagedlabError, match=names):
             table.table(table.load(tmp_path))
         found = table.load()

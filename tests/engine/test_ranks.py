@@ -328,7 +328,7 @@ def test_an_engine_that_cannot_be_made_leaves_no_rank(tmp_path):
     before = children()
     with pytest.raises(PagedlabError, match="has no .*safetensors") as kept:  # as a notebook keeps the last error
         LLM(str(folder), device="cpu", tensor_parallel_size=2, **SMALL)
-    assert children() == before, kept.value
+    assert not children() - before, kept.value  # one of the test before may be waited for only now
 
 
 # -------------------------------------------------------------------------------------------------------- accidents
