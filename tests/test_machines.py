@@ -35,6 +35,15 @@ def test_a_clone_that_would_turn_line_ends_keeps_those_of_every_text(root, tmp_p
         subprocess.run(["sh" if script.suffix else "bash", "-n", script], check=True)
 
 
+def test_a_clone_holds_files_only_and_no_link_to_a_place_of_one_machine(root):
+    """A link in place of an environment's folder would be followed everywhere else, or lead nowhere."""
+    listed = subprocess.run(["git", "ls-files", "-s"], cwd=root, capture_output=True, text=True)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout, so there are no tracked files to read")
+    modes = {line.split()[0] for line in listed.stdout.splitlines()}
+    assert modes == {"100644", "100755"}
+
+
 @pytest.mark.slow
 def test_the_environment_is_built_from_a_python_whose_path_has_a_space(root, tmp_path):
     there = tmp_path / "My Programs"
