@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from functools import wraps
 
@@ -44,8 +43,8 @@ def suits(x: Tensor) -> bool:
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x [tokens, in], weight [out, in], bias [out] -> [tokens, out]."""
     x, y = x.contiguous(), x.new_empty(len(x), len(weight))
-    of = ctypes.c_long(len(x)), ctypes.c_long(x.shape[1]), ctypes.c_long(len(weight))
-    loaded().linear(at(x), at(weight), None if bias is None else at(bias), at(y), *of)
+    sizes = len(x), x.shape[1], len(weight)
+    loaded().linear(at(x), at(weight), None if bias is None else at(bias), at(y), *sizes)
     return y
 
 
@@ -53,14 +52,13 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     """x [tokens, n], weight [n] -> [tokens, n]."""
     x = x.contiguous()  # as it mostly is already
     y = torch.empty_like(x)
-    loaded().rms_norm(at(x), at(weight), at(y), ctypes.c_long(len(x)), ctypes.c_long(x.shape[1]), ctypes.c_float(eps))
+    loaded().rms_norm(at(x), at(weight), at(y), len(x), x.shape[1], eps)
     return y
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """x [tokens, heads, head_size], turned in place by cos and sin [tokens, 1, head_size / 2]."""
-    sizes = map(ctypes.c_long, (*x.shape, *x.stride()[:2]))
-    loaded().rotate(at(x), at(cos.contiguous()), at(sin.contiguous()), *sizes)
+    loaded().rotate(at(x), at(cos.contiguous()), at(sin.contiguous()), *x.shape, *x.stride()[:2])
     return x
 
 
@@ -68,11 +66,11 @@ def gated(x: Tensor) -> Tensor:
     """x [tokens, 2 n], gate and up side by side -> silu(gate) * up [tokens, n]."""
     x, n = x.contiguous(), x.shape[1] // 2
     y = x.new_empty(len(x), n)
-    loaded().gate(at(x), at(y), ctypes.c_long(len(x)), ctypes.c_long(n))
+    loaded().gate(at(x), at(y), len(x), n)
     return y
 
 
-def at(tensor: Tensor) -> ctypes.c_void_p:
+def at(tensor: Tensor) -> int:
     """Where its numbers begin."""
-    return ctypes.c_void_p(tensor.data_ptr())
+    return tensor.data_ptr()
 

@@ -20,6 +20,16 @@ FOLDER = Path(__file__).parent
 # Products and sums may be joined into one operation; NaN and infinity stay what they are.
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-fopenmp", "-ffp-contract=fast", "-fno-math-errno", "-fPIC", "-w")
 COMPILERS = ("g++", "c++")
+# What each kernel takes, in order: p a pointer, l a long, f a float. With it ctypes takes Python's numbers as they are.
+ARGUMENTS = {
+    "linear": "pppplll",
+    "rms_norm": "pppllf",
+    "rotate": "ppplllll",
+    "gate": "ppll",
+    "attend": "pppppppl",
+    "write_kv": "pppppplll",
+}
+KINDS = {"p": ctypes.c_void_p, "l": ctypes.c_long, "f": ctypes.c_float}
 SECONDS = 60  # after which a compiler is given up
 
 
@@ -47,14 +57,22 @@ def why_not() -> str | None:
 def _library() -> ctypes.CDLL:
     kept = _where_kept()
     if kept is not None and kept.exists():
-        return ctypes.CDLL(str(kept))
+        return _open(kept)
     with tempfile.TemporaryDirectory(prefix="pagedlab-") as folder:
         made = _compile(Path(folder) / "kernels.so")
         if kept is not None and os.access(kept.parent, os.W_OK):
             whole = kept.with_suffix(f".{os.getpid()}")  # beside it first: a file is there whole or not at all
             shutil.copyfile(made, whole)
             os.replace(whole, kept)
-        return ctypes.CDLL(str(made))  # a loaded file may be deleted
+        return _open(made)  # a loaded file may be deleted
+
+
+def _open(path: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(path))
+    for name, kinds in ARGUMENTS.items():
+        kernel = getattr(library, name)
+        kernel.argtypes, kernel.restype = [KINDS[kind] for kind in kinds], None
+    return library
 
 
 def _where_kept() -> Path | None:

@@ -82,9 +82,8 @@ class Plan(torch_backend.Plan):
             window=self.window, scale=scale,
         )  # fmt: skip
         places = at(self.tables), at(self.lengths)
-        stride = ctypes.c_long(query.stride(0))
         library.loaded().attend(
-            at(query), at(layer.key), at(layer.value), *places, at(output), ctypes.byref(sizes), stride
+            at(query), at(layer.key), at(layer.value), *places, at(output), ctypes.byref(sizes), query.stride(0)
         )
         return output
 
@@ -97,9 +96,9 @@ def write(layer, slot_mapping, lowest):
 
     def put(layer, key, value):
         key, value = (_heads_together(t) for t in (key, value))
-        strides = ctypes.c_long(key.stride(0)), ctypes.c_long(value.stride(0))
+        strides = key.stride(0), value.stride(0)
         into = at(layer.key), at(layer.value), sizes
-        library.loaded().write_kv(at(key), at(value), at(slot_mapping), *into, ctypes.c_long(len(key)), *strides)
+        library.loaded().write_kv(at(key), at(value), at(slot_mapping), *into, len(key), *strides)
 
     return put
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -74,6 +75,10 @@ class Buffer:
         self._device = torch.zeros(shape, dtype=dtype, device=device) if copies else self.staging
         self.host = self.staging.numpy()
 
+    def fill(self, rows: Sequence[Any]) -> None:
+        """Write the first rows, all in one go: a step has a few numbers of each request, and each write costs."""
+        self.host[: len(rows)] = rows
+
     def send(self, count: int) -> torch.Tensor:
         """The first ``count`` rows, up to date on the device for whatever it does next."""
         if self._copies:
@@ -89,7 +94,7 @@ class Tables(Buffer):
         super().__init__(shape, *where)
         self._rows: list[list[int]] = [[] for _ in range(shape[0])]
 
-    def fill(self, row: int, block_ids: list[int]) -> None:
+    def fill_row(self, row: int, block_ids: list[int]) -> None:
         before = self._rows[row]
         if block_ids == before:
             return

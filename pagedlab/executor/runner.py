@@ -74,7 +74,7 @@ class ModelRunner:
         self._block_tables = [Tables(tables, torch.int32, model.device, copies) for _ in self._groups]
         self._seq_lens = Buffer((max_num_seqs,), torch.int32, model.device, copies)
         self._query_start_loc = Buffer((max_num_seqs + 1,), torch.int32, model.device, copies)
-        self._awaited = Buffer((2, max_num_seqs), torch.int64, model.device, copies)  # where to, which of the drawn
+        self._awaited = Buffer((max_num_seqs, 2), torch.int64, model.device, copies)  # where to, which of the drawn
 
     @torch.inference_mode()
     def run(self, batch: list[ScheduledRequest], last: DrawnTokens | None = None) -> torch.Tensor:
@@ -91,36 +91,44 @@ class ModelRunner:
         """The batch's numbers, on their way to the device: token ids and positions [tokens], for each group of layers
         slots [tokens] and block tables [requests, blocks], lengths [requests], and where each request's tokens begin
         [requests + 1]."""
-        num_tokens = num_awaited = 0
+        token_ids, positions, seq_lens, starts, awaited = [], [], [], [0], []
+        slots = [[] for _ in self._groups]
         for row, part in enumerate(batch):
-            span = slice(num_tokens, num_tokens + part.end - part.start)
-            self._token_ids.host[span] = part.token_ids[part.start : part.end] + [0] * part.is_awaited
+            token_ids += part.token_ids[part.start : part.end]
             if part.is_awaited:
-                self._awaited.host[:, num_awaited] = span.stop - 1, part.drawn_in(last.places)
-                num_awaited += 1
-            self._positions.host[span] = np.arange(part.start, part.end)
-            for slots, tables, table in zip(self._slot_mappings, self._block_tables, part.tables, strict=True):
-                slots.host[span] = table.slot_mapping(part.start, part.end)
-                tables.fill(row, table.block_ids)
-            self._seq_lens.host[row] = part.end
-            num_tokens = span.stop
-            self._query_start_loc.host[row + 1] = num_tokens
+                awaited.append((len(token_ids), part.drawn_in(last.places)))
+                token_ids.append(0)
+            positions += range(part.start, part.end)
+            for mapping, tables, table in zip(slots, self._block_tables, part.tables, strict=True):
+                mapping += table.slot_mapping(part.start, part.end)
+                tables.fill_row(row, table.block_ids)
+            seq_lens.append(part.end)
+            starts.append(len(token_ids))
+        self._token_ids.fill(token_ids)
+        self._positions.fill(positions)
+        self._seq_lens.fill(seq_lens)
+        self._query_start_loc.fill(starts)
+        for buffer, mapping in zip(self._slot_mappings, slots, strict=True):
+            buffer.fill(mapping)
+        num_tokens = len(token_ids)
         rows, widest = len(batch), max(len(part.tables[0]) for part in batch)
-        for slots, tables in zip(self._slot_mappings, self._block_tables, strict=True):
-            last_one_writes(slots.host[:num_tokens])
+        for buffer, tables in zip(self._slot_mappings, self._block_tables, strict=True):
+            mapping = buffer.host[:num_tokens]
+            last_one_writes(mapping)
             if self._copies or self.ready:  # on a GPU nobody looks at values later: looking would be waiting
                 layer, lengths = self.kv_pool.layer(0), self._seq_lens.staging[:rows]
-                check_slots(slots.host[:num_tokens].min(), slots.host[:num_tokens].max(), layer)
+                check_slots(mapping.min(), mapping.max(), layer)
                 starts = self._query_start_loc.staging[: rows + 1]
                 check_values(num_tokens, layer, tables.staging[:rows, :widest], lengths, starts)
-        token_ids = self._token_ids.send(num_tokens)
-        if num_awaited:  # they go from the device to the device
-            to, place = self._awaited.send(2)[:, :num_awaited]
-            token_ids[to] = last.token_ids[place]
+        on_device = self._token_ids.send(num_tokens)
+        if awaited:  # they go from the device to the device
+            self._awaited.fill(awaited)
+            to, place = self._awaited.send(len(awaited)).T
+            on_device[to] = last.token_ids[place]
         return (
-            token_ids,
+            on_device,
             self._positions.send(num_tokens),
-            [slots.send(num_tokens) for slots in self._slot_mappings],
+            [buffer.send(num_tokens) for buffer in self._slot_mappings],
             [tables.send(rows)[:, :widest] for tables in self._block_tables],
             self._seq_lens.send(rows),
             self._query_start_loc.send(rows + 1),

@@ -41,9 +41,11 @@ def in_parts(part: EachToken, *rows: Tensor) -> Tensor:
     What a token gets then still differs in its last bits with those that are beside it: a product of other sizes adds
     in another order. Where that matters, `tiles.py` cuts tokens in another way.
     """
-    at_a_time = TOKENS_AT_A_TIME if rows[0].device.type == "cpu" else max(len(rows[0]), 1)
+    at_a_time = TOKENS_AT_A_TIME if rows[0].device.type == "cpu" else len(rows[0])
+    if len(rows[0]) <= at_a_time:  # as in every decode step
+        return part(*rows)
     done = [part(*pieces) for pieces in zip(*(t.split(at_a_time) for t in rows), strict=True)]
-    return done[0] if len(done) == 1 else torch.cat(done)
+    return torch.cat(done)
 
 
 @in_one_go(calls.linear)

@@ -183,15 +183,15 @@ def test_tables_are_written_only_where_new_blocks_came_and_are_always_what_was_a
             case "edited" if ids:
                 ids[rng.randrange(len(ids))] = rng.randrange(1000, 2000)
         before = tables.host.copy()
-        tables.fill(row, ids)
+        tables.fill_row(row, ids)
         rows[row] = ids
         assert all(tables.send(3)[r, : len(kept)].tolist() == kept for r, kept in enumerate(rows))
         written.append(int((tables.host != before).sum()))
     given = list(range(5000, 5030))
-    tables.fill(0, given)
+    tables.fill_row(0, given)
     tables.host[0, :30] = 7  # had it been written again, this would be gone
-    tables.fill(0, [*given, 6000])
+    tables.fill_row(0, [*given, 6000])
     assert tables.host[0, :31].tolist() == [7] * 30 + [6000]
     given[3] = 1  # the list itself is edited: by hand, or by copy-on-write
-    tables.fill(0, given)
+    tables.fill_row(0, given)
     assert tables.host[0, :30].tolist() == given
