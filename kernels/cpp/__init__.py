@@ -3,6 +3,7 @@
     eight.h      a vector of eight numbers
     linear.cpp   a few tokens times a matrix
     rows.cpp     the norm, rotary embedding, the gate
+    layer.cpp    a layer before its attention, and behind it
     blocks.cpp   attention over blocks, and writing into them
     library      compiles these files once for this processor
     calls        calls them with torch's tensors

@@ -27,19 +27,35 @@ static inline long row_of(const Sizes& s, const int* table, long position) {
     return table[position / s.block_size] * s.block_stride + position % s.block_size * s.slot_stride;
 }
 
-// Scores of G query heads against `count` keys: score[g][i].
+// Scores of G query heads against P keys, of which each is loaded once: score[g][0] to score[g][P - 1].
+template <int G, int P>
+static inline void scores(const Sizes& s, const float* query, const float* key, const long* row, float (*score)[PIECE]) {
+    eight sums[G][P] = {};
+    for (long d = 0; d < s.head_size; d += 8)
+        for (int p = 0; p < P; p++) {
+            eight k = load(key + row[p] + d);
+            for (int g = 0; g < G; g++) sums[g][p] += k * load(query + g * s.head_size + d);
+        }
+    for (int g = 0; g < G; g++) {
+        if constexpr (P == 4) four_sums(sums[g], score[g]);
+        else score[g][0] = sum(sums[g][0]);
+        for (int p = 0; p < P; p++) score[g][p] *= s.scale;
+    }
+}
+
+// Scores of G query heads against `count` keys: score[g][i]. Meanwhile the rows that are read next are brought.
 template <int G>
 static void score_all(const Sizes& s, const float* query, const float* key, const long* row, long count,
                       const float* next, const long* next_row, float (*score)[PIECE]) {
-    for (long i = 0; i < count; i++) {
-        eight sums[G] = {};
+    auto bring = [&](long i) {
         for (long d = 0; d < s.head_size; d += 16) __builtin_prefetch(next + next_row[i] + d);
-        for (long d = 0; d < s.head_size; d += 8) {
-            eight k = load(key + row[i] + d);
-            for (int g = 0; g < G; g++) sums[g] += k * load(query + g * s.head_size + d);
-        }
-        for (int g = 0; g < G; g++) score[g][i] = sum(sums[g]) * s.scale;
+    };
+    long i = 0;
+    for (; i + 4 <= count; i += 4) {
+        for (int p = 0; p < 4; p++) bring(i + p);
+        scores<G, 4>(s, query, key, row + i, (float(*)[PIECE])(score[0] + i));
     }
+    for (; i < count; i++) bring(i), scores<G, 1>(s, query, key, row + i, (float(*)[PIECE])(score[0] + i));
 }
 
 // Weighted sums of `count` values, added: to[g] += sum of weight[g][i] * V[i]; a few numbers of each row at a time.

@@ -56,17 +56,22 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return y
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """x [tokens, heads, head_size], turned in place by cos and sin [tokens, 1, head_size / 2]."""
-    loaded().rotate(at(x), at(cos.contiguous()), at(sin.contiguous()), *x.shape, *x.stride()[:2])
-    return x
+def heads(
+    hidden: Tensor, norm: Tensor, eps: float, weight: Tensor, bias: Tensor | None, cos: Tensor, sin: Tensor, turned: int
+) -> Tensor:
+    """As `pagedlab.model.llama.rotated_heads`."""
+    hidden, cos, sin, size = hidden.contiguous(), cos.contiguous(), sin.contiguous(), 2 * cos.shape[-1]
+    y = hidden.new_empty(len(hidden), len(weight) // size, size)
+    given = at(hidden), at(norm), at(weight), None if bias is None else at(bias)
+    loaded().heads(*given, at(cos), at(sin), at(y), *hidden.shape, *y.shape[1:], turned, eps)
+    return y
 
 
-def gated(x: Tensor) -> Tensor:
-    """x [tokens, 2 n], gate and up side by side -> silu(gate) * up [tokens, n]."""
-    x, n = x.contiguous(), x.shape[1] // 2
-    y = x.new_empty(len(x), n)
-    loaded().gate(at(x), at(y), len(x), n)
+def feed_forward(hidden: Tensor, norm: Tensor, eps: float, gate_up: Tensor, down: Tensor) -> Tensor:
+    """As `pagedlab.model.llama.feed_forward`."""
+    hidden = hidden.contiguous()
+    y, given = torch.empty_like(hidden), (at(hidden), at(norm), at(gate_up), at(down))
+    loaded().feed_forward(*given, at(y), *hidden.shape, down.shape[1], eps)
     return y
 
 

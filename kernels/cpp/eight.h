@@ -19,6 +19,25 @@ static inline float sum(eight v) {
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
+// Eight of the sixteen numbers of a and b, by their places; compilers spell it in two ways.
+#ifdef __clang__
+#define PICKED(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define PICKED(a, b, ...) __builtin_shuffle(a, b, eight_ints{__VA_ARGS__})
+#endif
+
+// The sums of four vectors, to[0] to to[3]: each the same number as `sum` of it, in a third of the work.
+static inline void four_sums(const eight* v, float* to) {
+    eight halves[2];
+    for (int i = 0; i < 2; i++)
+        halves[i] = PICKED(v[2 * i], v[2 * i + 1], 0, 1, 2, 3, 8, 9, 10, 11) +
+                    PICKED(v[2 * i], v[2 * i + 1], 4, 5, 6, 7, 12, 13, 14, 15);
+    eight pairs = PICKED(halves[0], halves[1], 0, 1, 8, 9, 4, 5, 12, 13) +
+                  PICKED(halves[0], halves[1], 2, 3, 10, 11, 6, 7, 14, 15);
+    eight sums = PICKED(pairs, pairs, 0, 4, 2, 6, 0, 4, 2, 6) + PICKED(pairs, pairs, 1, 5, 3, 7, 1, 5, 3, 7);
+    memcpy(to, &sums, 4 * sizeof(float));
+}
+
 static inline eight larger(eight a, eight b) { return a > b ? a : b; }
 
 // exp(x), right to 2 units in the last place. x = n ln 2 + r: a polynomial for exp(r), n into the exponent's bits.

@@ -24,8 +24,8 @@ COMPILERS = ("g++", "c++")
 ARGUMENTS = {
     "linear": "pppplll",
     "rms_norm": "pppllf",
-    "rotate": "ppplllll",
-    "gate": "ppll",
+    "heads": "ppppppplllllf",
+    "feed_forward": "ppppplllf",
     "attend": "pppppppl",
     "write_kv": "pppppplll",
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "eight.h"
+#include "kernels.h"
 
 constexpr int TOKENS = 4, ROWS = 4;  // 16 sums in registers: one load serves four of them
 constexpr long ROWS_OF_A_TURN = 32;  // what a thread takes on its way from one end of its part to the other

@@ -62,7 +62,8 @@ class Plan(torch_backend.Plan):
         all_of_them = len(decoding) == len(lengths)  # else some have no query, or several
         self.tables = block_tables.contiguous() if all_of_them else block_tables[decoding]
         self.lengths = torch.tensor([lengths[r] for r in decoding], dtype=torch.int32)
-        self.window = max(lengths, default=0) if sliding_window is None else sliding_window
+        window = max(lengths, default=0) if sliding_window is None else sliding_window
+        self.sizes = Sizes.of(layer, requests=len(decoding), max_blocks=self.tables.shape[1], window=window)
 
     def run(self, query, layer, scale, soft_cap=None):
         if self.only_decodes:
@@ -75,16 +76,12 @@ class Plan(torch_backend.Plan):
 
     def _decode(self, query, layer, scale):
         """`query [requests, query heads, head size]`, one query each."""
-        requests, query_heads, _ = query.shape
-        query, output = _heads_together(query), torch.empty(query.shape)
-        sizes = Sizes.of(
-            layer, requests=requests, query_heads=query_heads, max_blocks=self.tables.shape[1],
-            window=self.window, scale=scale,
-        )  # fmt: skip
+        query = _heads_together(query)
+        output = query.new_empty(query.shape)
+        self.sizes.query_heads, self.sizes.scale = query.shape[1], scale
         places = at(self.tables), at(self.lengths)
-        library.loaded().attend(
-            at(query), at(layer.key), at(layer.value), *places, at(output), ctypes.byref(sizes), query.stride(0)
-        )
+        into = at(output), ctypes.byref(self.sizes), query.stride(0)
+        library.loaded().attend(at(query), at(layer.key), at(layer.value), *places, *into)
         return output
 
 
@@ -95,17 +92,16 @@ def write(layer, slot_mapping, lowest):
     sizes = ctypes.byref(Sizes.of(layer))
 
     def put(layer, key, value):
-        key, value = (_heads_together(t) for t in (key, value))
-        strides = key.stride(0), value.stride(0)
-        into = at(layer.key), at(layer.value), sizes
-        library.loaded().write_kv(at(key), at(value), at(slot_mapping), *into, len(key), *strides)
+        key, value = _heads_together(key), _heads_together(value)
+        into = at(layer.key), at(layer.value), sizes, len(key), key.stride(0), value.stride(0)
+        library.loaded().write_kv(at(key), at(value), at(slot_mapping), *into)
 
     return put
 
 
 def _heads_together(t):
     """`[tokens, heads, head size]`, where the heads of a token are one run of memory."""
-    return t if t.stride()[1:] == (t.shape[2], 1) else t.contiguous()
+    return t if t.stride(1) == t.shape[2] and t.stride(2) == 1 else t.contiguous()
 
 
 def _plan(layer, *places):

@@ -14,6 +14,7 @@ from pagedlab.attention import KVPool, choose_backend, paged_attention
 from pagedlab.errors import PagedlabError, whole
 from pagedlab.executor.abstract import SamplerOutput, SamplingMetadata, ScheduledRequest, model_shape
 from pagedlab.executor.fetch import fetch, rows_of
+from pagedlab.executor.host_memory import keep_freed_memory
 from pagedlab.executor.pool_size import MemoryInUse, PoolBudget, activation_peak, most_tokens, plan_pool
 from pagedlab.executor.runner import DrawnTokens, ModelRunner
 from pagedlab.executor.sampling import sample
@@ -57,6 +58,8 @@ class TorchExecutor:
         device = choose_device(device)
         dtype = choose_dtype(dtype, device)
         self.model, self.tokenizer = load_model(model, device=device, dtype=dtype, seed=seed, group=group)
+        if self.model.device.type == "cpu":
+            keep_freed_memory()
         self.model_config = self.model.whole
         self.attention: Callable[..., torch.Tensor] | None = None
         self.close()

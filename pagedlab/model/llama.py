@@ -85,7 +85,6 @@ def rope_frequencies(config: LlamaConfig) -> Tensor:
     return frequency * keep + frequency / scaling["factor"] * (1 - keep)
 
 
-@in_one_go(calls.rotate)
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotary embedding in the half-rotation form, in place: element i is paired with element i + head_size / 2.
 
@@ -99,11 +98,29 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return x
 
 
-@in_one_go(calls.gated)
 def gated(gate_up: Tensor) -> Tensor:
     """silu(gate) * up, which lie side by side: [tokens, 2 n] -> [tokens, n]."""
     gate, up = gate_up.chunk(2, dim=-1)
     return F.silu(gate).mul_(up)
+
+
+@in_one_go(calls.heads)
+def rotated_heads(
+    hidden: Tensor, norm: Tensor, eps: float, qkv: Tensor, bias: Tensor | None, cos: Tensor, sin: Tensor, turned: int
+) -> Tensor:
+    """hidden [tokens, n], norm [n], qkv [all heads * head_size, n] -> [tokens, all heads, head_size].
+
+    The first ``turned`` heads, of query and key, are rotated.
+    """
+    heads = linear(rms_norm(hidden, norm, eps), qkv, bias).view(len(hidden), -1, 2 * cos.shape[-1])
+    rotate(heads[:, :turned], cos, sin)
+    return heads
+
+
+@in_one_go(calls.feed_forward)
+def feed_forward(hidden: Tensor, norm: Tensor, eps: float, gate_up: Tensor, down: Tensor) -> Tensor:
+    """hidden [tokens, n], norm [n], gate_up [2 m, n], down [n, m] -> [tokens, n]; each token on its own."""
+    return linear(gated(linear(rms_norm(hidden, norm, eps), gate_up)), down)
 
 
 class LlamaLayer(nn.Module):
@@ -135,10 +152,9 @@ class LlamaLayer(nn.Module):
     def heads(self, hidden: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """Query, key and value heads of each token, query and key rotated: [tokens, heads, head_size]."""
         config = self.config
-        heads = linear(rms_norm(hidden, self.attention_norm, config.rms_norm_eps), self.qkv, self.qkv_bias)
-        heads = heads.view(hidden.shape[0], -1, config.head_size)
-        rotate(heads[:, : config.num_query_heads + config.num_kv_heads], cos, sin)
-        return heads
+        turned = config.num_query_heads + config.num_kv_heads
+        eps = config.rms_norm_eps
+        return rotated_heads(hidden, self.attention_norm, eps, self.qkv, self.qkv_bias, cos, sin, turned)
 
     def add_both(self, hidden: Tensor, attended: Tensor) -> Tensor:
         """What attention gave, then what the feed-forward gives, added in place to `hidden` [tokens, hidden_size]."""
@@ -147,8 +163,7 @@ class LlamaLayer(nn.Module):
 
     def feed_forward(self, hidden: Tensor) -> Tensor:
         """Each token on its own: [tokens, hidden_size] -> the same."""
-        x = rms_norm(hidden, self.mlp_norm, self.config.rms_norm_eps)
-        return linear(gated(linear(x, self.gate_up)), self.down)
+        return feed_forward(hidden, self.mlp_norm, self.config.rms_norm_eps, self.gate_up, self.down)
 
 
 class LlamaModel(nn.Module):

@@ -42,32 +42,59 @@ def test_linear_is_the_product_in_float64(tokens, n, rows, biased):
 
 
 @pytest.mark.parametrize("n", [8, 13, 576])
-@pytest.mark.parametrize("kernel, form", [
-    (lambda x: calls.rms_norm(x, torch.arange(x.shape[1]) / 7, 1e-5),
-     lambda x: llama.rms_norm.plain(x, torch.arange(x.shape[1]) / 7, 1e-5)),
-    (lambda x: calls.gated(torch.cat((x, x.flip(1)), 1)), lambda x: llama.gated.plain(torch.cat((x, x.flip(1)), 1))),
-])  # fmt: skip
-def test_rows_are_those_of_torch(n, kernel, form):
+def test_the_norm_is_that_of_torch(n):
+    weight = torch.arange(n) / 7
     for x in (random(5, n), random(1, n, times=1e-6), random(3, n, times=50), with_gaps(random(4, n))):
-        torch.testing.assert_close(kernel(x), form(x), atol=1e-6, rtol=1e-5)
+        exact = llama.rms_norm.plain(x, weight, 1e-5)
+        torch.testing.assert_close(calls.rms_norm(x, weight, 1e-5), exact, atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("size", [8, 16, 64, 72])
-def test_rotate_turns_in_place_what_torch_turns_and_nothing_beside_it(size):
-    x, angle = random(4, 5, size), random(4, 1, size // 2, seed=1)
-    turned = x.clone()
-    calls.rotate(turned[:, :3], angle.cos(), angle.sin())
-    torch.testing.assert_close(turned[:, :3], llama.rotate.plain(x[:, :3].clone(), angle.cos(), angle.sin()))
-    assert torch.equal(turned[:, 3:], x[:, 3:])
+@pytest.mark.parametrize("tokens, n", [(1, 8), (5, 13), (MANY, 64)])
+@pytest.mark.parametrize("size", [2, 8, 16, 64, 72])
+@pytest.mark.parametrize("biased", [False, True])
+def test_heads_are_those_of_torch_in_float64_and_the_first_are_turned(tokens, n, size, biased):
+    hidden, norm, weight = random(tokens, n), random(n, seed=1), random(5 * size, n, seed=2)
+    bias, angle = random(5 * size, seed=3) if biased else None, random(tokens, 1, size // 2, seed=4)
+    others = [norm, 1e-5, weight, bias, angle.cos(), angle.sin()]
+    exact = llama.rotated_heads(hidden.double(), *in_float64(others), 3)
+    for given in (hidden, with_gaps(hidden)):
+        torch.testing.assert_close(calls.heads(given, *others, 3).double(), exact, atol=1e-4, rtol=1e-5)
+    unturned = calls.heads(hidden, *others, 0)
+    assert torch.equal(unturned[:, 3:], calls.heads(hidden, *others, 3)[:, 3:])
+
+
+@pytest.mark.parametrize("tokens, n, m", [(1, 8, 8), (5, 13, 17), (MANY, 64, 200)])
+def test_the_feed_forward_is_that_of_torch_in_float64(tokens, n, m):
+    hidden, norm = random(tokens, n), random(n, seed=1)
+    others = [norm, 1e-5, random(2 * m, n, seed=2), random(n, m, seed=3)]
+    exact = llama.feed_forward(hidden.double(), *in_float64(others))
+    for given in (hidden, with_gaps(hidden)):
+        torch.testing.assert_close(calls.feed_forward(given, *others).double(), exact, atol=1e-3, rtol=1e-5)
+
+
+def in_float64(values):
+    """As torch computes them: the kernels are for float32 only."""
+    return [value.double() if isinstance(value, torch.Tensor) else value for value in values]
 
 
 def test_nan_and_infinity_stay_seen():
-    x = random(3, 16)
+    x, ones, eye = random(3, 16), torch.ones(16), torch.eye(16)
     x[1, 3] = float("nan")
-    for result in (calls.linear(x, random(8, 16)), calls.rms_norm(x, torch.ones(16), 1e-5), calls.gated(x)):
+    results = (
+        calls.linear(x, random(8, 16)),
+        calls.rms_norm(x, ones, 1e-5),
+        calls.heads(x, ones, 1e-5, random(16, 16), None, torch.ones(3, 1, 2), torch.ones(3, 1, 2), 4),
+        calls.feed_forward(x, ones, 1e-5, random(32, 16), eye),
+    )
+    for result in results:
         assert result[1].isnan().any() and not result[::2].isnan().any()
-    far = torch.tensor([[100.0, -100.0, 1e30, -1e30, 1.0, 1.0, 1.0, 1.0]])
-    torch.testing.assert_close(calls.gated(far), llama.gated.plain(far))
+
+
+def test_a_gate_far_from_zero_is_open_or_shut():
+    far = torch.tensor([100.0, -100.0, 1e30, -1e30, 88.5, -88.5, 0.0, 1.0])
+    ones, eye = torch.ones(8), torch.eye(8)
+    gated = calls.feed_forward(ones[None], ones, 0.0, torch.cat((far.diag(), eye)), eye)
+    torch.testing.assert_close(gated[0], torch.nn.functional.silu(far))
 
 
 def test_a_token_gets_the_same_bits_whatever_is_beside_it():
