@@ -165,14 +165,14 @@ def test_bad_input_is_refused(in_dtype):
 def test_a_library_that_treats_a_row_by_its_place_is_found_out(monkeypatch):
     model, _ = load_model("tiny-random")
     tiles.tiles_for(model)
-    exact = llama.linear
+    exact = llama.rotated_heads
 
-    def by_place(x, weight, bias=None):
-        y = exact(x, weight, bias)
+    def by_place(*given):
+        y = exact(*given)
         y[-1] = torch.nextafter(y[-1], torch.tensor(torch.inf))
         return y
 
-    monkeypatch.setattr(llama, "linear", by_place)
+    monkeypatch.setattr(llama, "rotated_heads", by_place)
     with pytest.raises(PagedlabError, match="heads of equal tokens differ by their place in a tile of 16"):
         tiles.tiles_for(model)
 
