@@ -313,7 +313,8 @@ def test_an_engine_that_nobody_has_any_more_ends_its_ranks():
     pids = llm.executor.pids[1:]
     assert all(map(is_alive, pids))
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
-    assert handlers[0] is signal.default_int_handler and handlers[1:] == [signal.SIG_DFL] * 2
+    assert handlers[0] is signal.default_int_handler
+    assert set(handlers[1:]) <= {signal.SIG_DFL, signal.SIG_IGN}  # the latter under nohup
     del llm
     import gc
 
