@@ -56,10 +56,11 @@ node_modules/.package-lock.json: package.json package-lock.json
 	npm ci --silent --no-audit --no-fund && touch $@
 
 # One pytest run for tests, notebooks and solutions: one closing line, one exit status. With --nbval-lax every cell has to
-# run, and the output of cells marked NBVAL_CHECK_OUTPUT has to be the stored one. Two workers, each with whole files (a
-# notebook's cells need each other); threads that wait do not spin, or the two would take each other's cores.
+# run, and the output of cells marked NBVAL_CHECK_OUTPUT has to be the stored one. Three workers for two
+# cores, as one mostly waits for a browser or for a process; each has whole files (a notebook's cells need each other).
+# Threads that wait do not spin, or the workers would take each other's cores.
 test: lint
-	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 2 --dist loadfile --durations=10 --nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks solutions
+	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 3 --dist loadfile --durations=10 --nbval-lax --nbval-current-env --nbval-cell-timeout=300 tests notebooks solutions
 
 test-quick: lint
 	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 2 --dist loadfile --durations=10 -m "not slow and not browser and not notebook" tests
